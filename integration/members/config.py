@@ -30,7 +30,7 @@ _OF_CLASSIC = (
 """Settings that a client of the consumer protocol refuses, or that the harness sets."""
 RESUBSCRIBING = (KAFKA_PYTHON, CONFLUENT_CONSUMER)
 """Clients whose members may subscribe to a pattern and change their subscription in place."""
-TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA)
+TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA, *BROKER_ASSIGNED)
 """Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000
 """Kafka's default, in every client."""

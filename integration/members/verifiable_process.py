@@ -64,8 +64,7 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
         _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
     if config.output is not None:
-        strategies = ",".join(JAVA_ASSIGNORS[name] for name in config.assignors)
-        program = transformer.arguments(config, strategies, properties, version)
+        program = transformer.arguments(config, _protocol_settings(config), properties, version)
         return [str(java().executable), *_FLAGS, *logger, *program]
     if not has_tools(version):
         raise JarError(
@@ -134,6 +133,16 @@ def _protocol(config: MemberConfig) -> dict[str, str]:
     return {
         "--session-timeout": str(config.session_timeout_ms),
         "--assignment-strategy": ",".join(JAVA_ASSIGNORS.get(name, name) for name in config.assignors),
+    }
+
+
+def _protocol_settings(config: MemberConfig) -> dict[str, Any]:
+    if config.broker_assigned:
+        return {"group.protocol": "consumer", "group.remote.assignor": config.assignors[0]}
+    return {
+        "session.timeout.ms": config.session_timeout_ms,
+        "heartbeat.interval.ms": config.heartbeat_interval_ms,
+        "partition.assignment.strategy": ",".join(JAVA_ASSIGNORS[name] for name in config.assignors),
     }
 
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord
+from ..reconciliation import Current
 from .findings import MS, SHOWN, SLACK_MS, Findings, named
 from .records import due_records
 
 READ_COMMITTED = "read_committed"
+
+
+class _Exclusion(NamedTuple):
+    """Why a member may no longer commit for a partition.
+
+    Args:
+        event: The record of the coordinator that excludes it.
+        told: What it says.
+    """
+
+    event: Event
+    told: str
 
 
 def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> None:
@@ -62,7 +77,8 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     """X2: `read_committed` shows no output of a zombie.
 
     A zombie began to commit its transaction when the last committed generation excluded it, or assigned the input's
-    partition to another member, and it had adopted no later generation.
+    partition to another member, and it had adopted no later generation. Under KIP-848 a target alone excludes nobody:
+    there, a zombie began when the coordinator had removed it, or recorded that it had given the partition up.
 
     Cost: O(n + t m) for n outputs in t transactions, and m adoptions.
     """
@@ -76,7 +92,8 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
     inputs = {ack.data["value_id"]: ack for ack in run.acks}
     begun, done = (_by_transaction(record, kind) for kind in ("commit_begin", "commit_ok"))
     stood: dict[tuple[Process, int], Generation | None] = {}
-    zombies: dict[tuple[Process, int], list[Event]] = defaultdict(list)
+    excluded: dict[tuple[Process, int, TopicPartition | None], _Exclusion | None] = {}
+    zombies: dict[tuple[Process, int], list[tuple[_Exclusion, Event]]] = defaultdict(list)
     for place, output in sorted(passes[-1][1].items()):
         author = output.data.get("author")
         if place[0] not in topics or author is None or author["group"] != record.group:
@@ -94,17 +111,20 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         if (process, number) not in stood:
             stood[process, number] = _standing(record, process, begin)
         generation = stood[process, number]
-        if generation is not None and not _may_commit(record, process, tp, generation):
-            zombies[process, number].append(output)
-    for (process, number), shown in zombies.items():
-        begin, generation = begun[process, number], stood[process, number]
-        assert generation is not None
+        if generation is None:
+            continue
+        if (process, number, tp) not in excluded:
+            excluded[process, number, tp] = _excluded(record, process, tp, generation, begin)
+        if (by := excluded[process, number, tp]) is not None:
+            zombies[process, number].append((by, output))
+    for (process, number), late in zombies.items():
+        begin, (by, _) = begun[process, number], min(late, key=lambda each: each[0].event.mono_ns)
         message = (
-            f"{process[0]} began to commit transaction {number} "
-            f"{(begin.mono_ns - generation.event.mono_ns) / MS:.0f} ms after generation {generation.number} had "
-            f"assigned its input to another member, yet {len(shown)} output(s) of it are read with read_committed"
+            f"{process[0]} began to commit transaction {number} {(begin.mono_ns - by.event.mono_ns) / MS:.0f} ms after "
+            f"{by.told}, yet {len(late)} output(s) of it are read with read_committed"
         )
-        found.broken("X2", message, generation.event, begin, done.get((process, number)), *shown[:SHOWN])
+        shown = [output for _, output in late[:SHOWN]]
+        found.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
 
 
 def _output_topics(record: GroupRecord) -> frozenset[str]:
@@ -147,13 +167,47 @@ def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation
     return last
 
 
-def _may_commit(record: GroupRecord, process: Process, tp: TopicPartition | None, generation: Generation) -> bool:
-    """Whether a process is in a generation that assigns the partition to no other member.
+def _excluded(
+    record: GroupRecord, process: Process, tp: TopicPartition | None, generation: Generation, begin: Event
+) -> _Exclusion | None:
+    """What excludes a process from committing for a partition, as a commit begins; None if it may.
 
     A partition that moves has no owner for one generation: its old owner commits what it consumed before it revokes.
     """
+    if generation.by_broker:
+        return _taken(record, process, tp, generation, begin)
     owners = {p for m, p in record.members_of(generation).items() if tp in generation.assigned[m]}
-    return process in record.present(generation) and owners <= {process}
+    if process in record.present(generation) and owners <= {process}:
+        return None
+    return _Exclusion(generation.event, f"generation {generation.number} had assigned its input to another member")
+
+
+def _taken(
+    record: GroupRecord, process: Process, tp: TopicPartition | None, target: Generation, begin: Event
+) -> _Exclusion | None:
+    """The record by which a KIP-848 group's member was removed or had given up a partition, before a commit began.
+
+    It may commit until it acknowledges the revocation. A record within the slack of the clocks decides in its favour.
+    """
+    ids = [member_id for member_id, each in record.processes.items() if each == process]
+    rows = [row for member_id in ids for row in record.reconciliation.of_member(member_id)]
+    rows.sort(key=lambda row: row.event.mono_ns)
+    slack_ns = SLACK_MS * MS
+    before = bisect_left(rows, begin.mono_ns - slack_ns, key=lambda row: row.event.mono_ns)
+    after = bisect_right(rows, begin.mono_ns + slack_ns, key=lambda row: row.event.mono_ns)
+    lacking = list(takewhile(lambda row: not _has(row, tp), reversed(rows[:after])))
+    if len(lacking) < after - max(0, before - 1):
+        return None
+    if not lacking:
+        return _Exclusion(target.event, f"generation {target.number} was committed without it")
+    by = lacking[-1]
+    told = "the coordinator removed it" if by.removed else "it had given up its input"
+    return _Exclusion(by.event, told if len(lacking) < after else "it joined, without its input ever since")
+
+
+def _has(row: Current, tp: TopicPartition | None) -> bool:
+    """Whether a member has a partition, or any if it is unknown; a converted one is judged by its next generation."""
+    return row.converted or (not row.removed and (tp is None or tp in row.assigned | row.revoking))
 
 
 def _offsets(acks: Sequence[Event]) -> str:

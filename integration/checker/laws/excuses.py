@@ -41,12 +41,14 @@ Excuses = Mapping[Process, Sequence[Excuse]]
 def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
     """Of two overlapping intervals of one topic-partition, the one whose process is excused; None if neither is.
 
-    The excuse must cover the whole overlap, and its process must have owned the topic-partition before.
+    The excuse must cover the whole overlap, and its process must have owned the topic-partition before, or have been
+    assigned it before: its client may call ``assigned`` for that only when it goes on, just before ``lost``.
     """
     from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
     for span in (one, other):
         for excuse in excused.get(span.owner[1:], ()):
-            if span.interval.start_ns <= excuse.begin_ns <= from_ns and to_ns <= excuse.end_ns:
+            before = span.interval.start_ns <= excuse.begin_ns or _is_old_news(span.start, excuse.evidence)
+            if before and excuse.begin_ns <= from_ns and to_ns <= excuse.end_ns:
                 return span
     return None
 

@@ -23,12 +23,12 @@ _SOURCE = Path(__file__).with_name("Transformer.java")
 _BYTES = "org.apache.kafka.common.serialization.ByteArray"
 
 
-def arguments(config: MemberConfig, strategies: str, properties: Path, version: str) -> list[str]:
+def arguments(config: MemberConfig, protocol: Mapping[str, Any], properties: Path, version: str) -> list[str]:
     """Command-line arguments after the JVM's flags: class path, class, settings. Writes `properties`.
 
     Args:
         config: Its configuration, with an output topic.
-        strategies: Java's names of its assignors.
+        protocol: Java's settings of the group's protocol.
         properties: A file to write.
         version: Version of the pinned jars.
 
@@ -38,7 +38,7 @@ def arguments(config: MemberConfig, strategies: str, properties: Path, version: 
     """
     settings = {
         **_under("app", _of_app(config)),
-        **_under("consumer", _of_consumer(config, strategies)),
+        **_under("consumer", _of_consumer(config, protocol)),
         **_under("producer", _of_producer(config)),
     }
     properties.write_text(render(settings), "ascii")
@@ -62,15 +62,13 @@ def _of_app(config: MemberConfig) -> dict[str, Any]:
     }
 
 
-def _of_consumer(config: MemberConfig, strategies: str) -> dict[str, Any]:
+def _of_consumer(config: MemberConfig, protocol: Mapping[str, Any]) -> dict[str, Any]:
     given = {name.replace("_", "."): value for name, value in config.consumer.items() if name != WORK_MS}
     return {
         **config.connection().java(),
         "client.id": config.member,
         "group.id": config.group,
-        "session.timeout.ms": config.session_timeout_ms,
-        "heartbeat.interval.ms": config.heartbeat_interval_ms,
-        "partition.assignment.strategy": strategies,
+        **protocol,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",

@@ -12,6 +12,7 @@ from kafka_assignors.integration.broker import KAFKA_VERSION, Broker, start_brok
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
+from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.jvm import kafka_versions
 from tests.matrix.cells import MEMBERS, churn_of, exists
@@ -78,7 +79,7 @@ def test_every_version_with_every_client(kafka, kafka_history, version, whose):
     ("version", "name"), [(v, n) for v in (OLDER, NEWEST) for n in ALONE if (v, n) != (OLDER, "migration")]
 )
 def test_every_scenario_of_one_node_on_another_broker(kafka, kafka_history, version, name):
-    passes(scenario(name), kafka(version), kafka_history, f"{name}-{version}")
+    passes(prefixed(scenario(name), f"{name}-"), kafka(version), kafka_history, f"{name}-{version}")  # a shared broker
 
 
 @pytest.mark.parametrize("backend", ["jvm", "shared"])

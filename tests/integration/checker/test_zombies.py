@@ -260,10 +260,17 @@ def test_a_process_that_never_started_takes_no_instance_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin_ns", "end_ns", "whole"),
-    [(20, 50, True), (10, 50, True), (30, 40, True), (9, 50, False), (31, 50, False), (20, 39, False)],
+    ("begin_ns", "end_ns", "evicted_in", "whole"),
+    [
+        *((20, 50, 1, True), (10, 50, 1, True), (30, 40, 1, True)),
+        *((9, 50, 1, False), (31, 50, 1, False), (20, 39, 1, False)),
+        (9, 50, 2, True),  # b was assigned it before it was evicted, and told so later
+        (31, 50, 2, False),
+    ],
 )
-def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(begin_ns: int, end_ns: int, whole: bool) -> None:
+def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(
+    begin_ns: int, end_ns: int, evicted_in: int, whole: bool
+) -> None:
     """b owned from 10 to 40, a from 30 on."""
     story = Story("range", {"t": 1}).start("a", "b")
     partitions = [{"topic": "t", "partition": 0}]
@@ -271,6 +278,6 @@ def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(begin_ns: i
         event = story.tell(kind, "member", member, generation=1, partitions=partitions)
         story.events[-1] = replace(event, mono_ns=ns)
     older, newer = spans(story.history)
-    excuse = Excuse(begin_ns, end_ns, story.events[0])
+    excuse = Excuse(begin_ns, end_ns, replace(story.events[0], data={"generation": evicted_in}))
 
     assert zombie_of(older, newer, {older.owner[1:]: [excuse]}) == (older if whole else None)

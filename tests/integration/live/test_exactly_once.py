@@ -100,7 +100,7 @@ def test_a_java_without_a_compiler_is_told_by_its_place(monkeypatch: pytest.Monk
     config = MemberConfig("h:1", "g", "m", ("t",), ("range",), "h", "r", client="java", output="done")
 
     with pytest.raises(JavaNotFound, match=f"{tmp_path / 'bin'} has no javac; install a JDK"):
-        transformer.arguments(config, "range", tmp_path / "m.properties", KAFKA_VERSION)
+        transformer.arguments(config, {}, tmp_path / "m.properties", KAFKA_VERSION)
 
 
 @pytest.mark.broker

@@ -34,7 +34,7 @@ class Reconciled:
     """
 
     def __init__(self, partitions: int = 4, client: str = "confluent-consumer", pattern: str = "") -> None:
-        self.pattern = pattern
+        self.pattern, self.group = pattern, "g"
         self.events: list[Event] = []
         self.partitions, self.client, self.epoch = partitions, client, 0
         self.target: dict[str, set[int]] = {}
@@ -53,7 +53,7 @@ class Reconciled:
         self._seqs[src, member] = seq + 1
         member_id = f"id-{member}" if member is not None and src == "member" else None
         client = self.client if src == "member" else None
-        group = None if src == "producer" else "g"
+        group = None if src == "producer" or kind == "read_back" else self.group
         self.events.append(
             Event(
                 kind,
@@ -265,6 +265,28 @@ def created(noticed_ms: float) -> Reconciled:
 
     took_ms = (resolved(copy.deepcopy(story)).events[-1].mono_ns - change.mono_ns) / MS
     return resolved(story.wait(noticed_ms - took_ms)).reconcile().rest()
+
+
+def told_late(generation: int = 2, given: Ps = (4,)) -> Reconciled:
+    """c gets t-4 from a and stands still before it is told; it is removed, a has t-4 again, and c goes on.
+
+    Args:
+        generation: Of c's late callback; 2 is the one that gave it t-4.
+        given: What the coordinator's log gave it there.
+    """
+    story = _pair().join("c")
+    story.current("a", 1, {0, 2}, {4}, UNREVOKED)
+    story.callback("a", "revoke", {4})
+    story.current("a", 2, {0, 2})
+    story.tell("fault_begin", member="c", fault="stall", target="c")
+    story.current("c", 2, given)
+    story.wait(SESSION_MS).remove("c").held["c"] = set()
+    story.aim({"a": {0, 2, 4}, "b": ()}).reconcile()
+    story.tell("generation", "member", "c", generation=generation, protocol="", partitions=places({4}))
+    for edge in ("begin", "end"):
+        story.tell(f"assigned_{edge}", "member", "c", generation=generation, partitions=places({4}))
+    story.callback("c", "lost", {4}).tell("fault_end", member="c", fault="stall", target="c")
+    return story.rest()
 
 
 def _pair() -> Reconciled:

@@ -27,7 +27,7 @@ from tests.support.histories.faults import AGE_MS, changed
 from tests.support.histories.faults import fenced as fenced_and_told
 from tests.support.histories.reconciled import Reconciled
 from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
-from tests.support.histories.transactions import zombie
+from tests.support.histories.transactions import early_of_broker, late_of_broker, zombie
 from tests.support.histories.truncation import END, before, read_back, truncate
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
@@ -264,6 +264,19 @@ def test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet(after_ms: float,
     assert ("X2" in laws(zombie(after_ms=after_ms))) is broken
 
 
+@pytest.mark.parametrize("how", ["revoked", "removed"])
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
+def test_who_begins_to_commit_as_the_broker_takes_its_input_is_no_zombie_yet(
+    how: str, after_ms: float, broken: bool
+) -> None:
+    assert ("X2" in laws(late_of_broker(after_ms, how))) is broken
+
+
+@pytest.mark.parametrize(("before_ms", "broken"), [(100, False), (101, True)])
+def test_who_begins_to_commit_before_the_log_gives_it_its_input_is_no_zombie(before_ms: float, broken: bool) -> None:
+    assert ("X2" in laws(early_of_broker(before_ms))) is broken
+
+
 @pytest.mark.parametrize(("after_ms", "broken"), [(100, {"K1"}), (101, {"C5", "K1"})])
 def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, broken: set[str]) -> None:
     """By the coordinator's clock it lies a little behind the read that tells that the group has heard of it."""
@@ -280,6 +293,7 @@ def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, broken: se
 
 ELSEWHERE = {
     "exactly_once._standing SLACK_MS": test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
+    "exactly_once._taken SLACK_MS": test_who_begins_to_commit_as_the_broker_takes_its_input_is_no_zombie_yet,
     "records._may_fall SLACK_MS": test_a_commit_of_what_was_lost_may_be_on_its_way,
     "records._reached SLACK_MS": test_a_commit_of_what_was_lost_may_be_on_its_way,
     "static._in_session MARGIN_MS": test_a_static_restart_is_judged_only_if_it_is_back_well_within_its_session,

@@ -10,7 +10,14 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.integration.checker import Verdict, check
 from tests.support.histories.edges import at_ns
 from tests.support.histories.story import Story
-from tests.support.histories.transactions import Transforming, at_work, zombie
+from tests.support.histories.transactions import (
+    BrokerAssignedTransforming,
+    Transforming,
+    at_work,
+    early_of_broker,
+    late_of_broker,
+    zombie,
+)
 
 
 def true_story(protocol: str = "range") -> Transforming:
@@ -43,6 +50,34 @@ def test_a_zombies_output_is_found_with_what_took_its_input_from_it() -> None:
     assert witnesses(verdict, "X2")[:4] == ["generation_committed", "commit_begin", "commit_ok", "read_back"]
     assert {"ack", "read_back"} == set(witnesses(verdict, "X1"))
     assert "transaction 2" in next(v.message for v in verdict.violations if v.law == "X2")
+
+
+@pytest.mark.parametrize(
+    ("story", "why"),
+    [
+        (late_of_broker(500), "after it had given up its input"),
+        (late_of_broker(500, "removed"), "after the coordinator removed it"),
+        (early_of_broker(500), "after it joined, without its input ever since"),
+    ],
+)
+def test_a_zombie_of_a_kip_848_group_is_found_by_the_record_that_took_its_input(story: Story, why: str) -> None:
+    (zombie,) = [violation for violation in check(story.history).violations if violation.law == "X2"]
+
+    assert why in zombie.message
+    assert [w.kind for w in zombie.witnesses] == ["broker_assigned", "commit_begin", "commit_ok", "read_back"]
+
+
+def test_under_kip_848_a_member_may_commit_what_its_target_lacks_until_it_has_revoked_it() -> None:
+    story = BrokerAssignedTransforming(6)
+    story.join("a", "b").reconcile().work().rest()
+    story.join("c").wait(1000).work()  # the target gives t-4 and t-5 to c, and nobody has revoked them yet
+    story.reconcile().work().rest().drained()
+    story.read_committed()
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations) == (True, ())
+    assert (verdict.checked["X1"], verdict.checked["X2"]) == (18, 18)
 
 
 def drop_output(story: Transforming) -> None:

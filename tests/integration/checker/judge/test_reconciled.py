@@ -10,7 +10,7 @@ import pytest
 from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
 from kafka_assignors.integration.checker import LAWS, check
 from kafka_assignors.integration.checker.ledger import RunRecord
-from tests.support.histories.reconciled import SESSION_MS, Reconciled, churn, places, rows, subscribed
+from tests.support.histories.reconciled import SESSION_MS, Reconciled, churn, places, rows, subscribed, told_late
 
 Damage = Callable[[Reconciled], object]
 
@@ -356,3 +356,10 @@ def test_a_record_of_an_unknown_version_is_named() -> None:
     story.tell("unread", "coordlog", reason=f"{CURRENT} value version 1")
 
     assert check(story.history).unknown == (f"the coordinator log of group 'g' has {CURRENT} value version 1",)
+
+
+def test_an_assignment_that_a_removed_member_is_told_too_late_has_no_owner_to_share_with() -> None:
+    """librdkafka calls what it queued while the application did not poll: ``assigned``, and then ``lost``."""
+    broken = [{v.law for v in check(told_late(*how).history).violations} for how in ((), (3,), (2, ()))]
+
+    assert broken == [set(), {"O1", "G2"}, {"G2"}]
