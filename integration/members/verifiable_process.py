@@ -31,7 +31,7 @@ from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..registry import assignor_named
 from .clients.events import runs
-from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, RESUBSCRIBING, VERIFIABLE, MemberConfig
+from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, VERIFIABLE, MemberConfig
 from .coordinator_log import CoordinatorLog, Joined
 from .process import Commands, MemberProcess
 from .transformers import java as transformer
@@ -254,17 +254,7 @@ class EventTranslator:
             size = len((said["key"] or "").encode()) + len((said["value"] or "").encode())
             self._read[TopicPartition(said["topic"], said["partition"])].append((said["offset"], size))
         elif name in ("records_consumed", "records_taken"):
-            if self._read:
-                offsets = [run for tp, read in sorted(self._read.items()) for run in runs(tp, read)]
-                ends = [
-                    {"topic": tp.topic, "partition": tp.partition, "offset": read[-1][0] + 1}
-                    for tp, read in sorted(self._read.items())
-                ]
-                self._read.clear()
-                yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
-                # It commits consumed records at once and reports only the result; a transforming member announces it.
-                if name == "records_consumed":
-                    yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
+            yield from self._consumed(at_ms, commits=name == "records_consumed")
         elif name == "transaction_ending":
             done = {"offsets": said["offsets"], "transaction": said["transaction"]}
             yield "commit_begin", {**self._at(at_ms, late=True), **done}
@@ -277,8 +267,22 @@ class EventTranslator:
             yield "commit_ok" if said["success"] else "commit_fail", done
         elif name == "rewound":
             yield "rewound", {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+        elif name in ("stalled", "resumed"):
+            edge = "begin" if name == "stalled" else "end"
+            yield f"fault_{edge}", {**self._at(at_ms), "fault": "stall", "target": self._client_id}
         elif name == "shutdown_complete":
             yield "stop", self._at(at_ms, late=True)
+
+    def _consumed(self, at_ms: int, commits: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The records since the last call. A member that `commits` does so at once, and reports only the result."""
+        if not self._read:
+            return
+        read = sorted(self._read.items())
+        self._read.clear()
+        yield "consume", {**self._at(at_ms, late=True), "offsets": [run for tp, each in read for run in runs(tp, each)]}
+        if commits:
+            ends = [{"topic": tp.topic, "partition": tp.partition, "offset": each[-1][0] + 1} for tp, each in read]
+            yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
 
     def _joined(self, at_ms: int, held: Collection[TopicPartition]) -> Joined | None:
         by_epoch = self._log.reconciled(self._client_id, at_ms, frozenset(held))
@@ -333,10 +337,20 @@ class VerifiableProcess(MemberProcess):
         return self.returncode in (0, -SIGTERM) and self._over
 
     def command(self, what: str) -> None:
-        """Tell a member that can to change its subscription; the others have no commands."""
-        if self.config.client not in RESUBSCRIBING or not what.startswith("subscribe "):
+        """Tell a member of librdkafka in a KIP-848 group to change its subscription or to stall; others can't.
+
+        Raises:
+            NotSupported: Its client doesn't take this command.
+        """
+        if self.config.client != CONFLUENT_CONSUMER or what == "stall-assign":
             super().command(what)
         self._commands.send(what)
+
+    def resume(self) -> None:
+        """Send SIGCONT, or tell it to continue."""
+        if self.stalled and not self.paused:
+            self._commands.send("go")
+        super().resume()
 
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""

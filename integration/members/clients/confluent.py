@@ -148,8 +148,10 @@ def consume(
     say("startup_complete")
     try:
         while not stop.is_set():
-            if control is not None and (wanted := control.subscription()) is not None:
-                subscribe(_subscription(wanted.get("topics", ()), wanted.get("pattern")))
+            if control is not None:
+                _stand_still(control, stop)
+                if (wanted := control.subscription()) is not None:
+                    subscribe(_subscription(wanted.get("topics", ()), wanted.get("pattern")))
             # Poll single records: a batch of librdkafka's could have records of partitions revoked in the meantime.
             for number in range(_BATCH):
                 record = consumer.poll(0 if number else _POLL_S)
@@ -164,6 +166,14 @@ def consume(
     finally:
         consumer.close()
     say("shutdown_complete")
+
+
+def _stand_still(control: Control, stop: threading.Event) -> None:
+    if control.stalls:
+        say("stalled")
+        while not control.wait_to_poll(_POLL_S) and not stop.is_set():
+            pass  # until told to continue or to end
+        say("resumed")
 
 
 def main(argv: Sequence[str], consume_until: Callable[[MemberConfig, threading.Event], None] = run) -> int:

@@ -61,6 +61,13 @@ def test_a_paused_member_is_removed_and_loses_what_it_had(kafka_broker: Broker, 
     assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
 
 
+def test_a_member_that_stops_polling_leaves_and_loses_what_it_had(kafka_broker: Broker, tmp_path: Path) -> None:
+    result = passes(of_client(scenario("stall"), "confluent-consumer"), kafka_broker, tmp_path)
+
+    assert [sorted(step.owned) for step in result.steps] == [["m1", "m2", "m3"], ["m1", "m3"], ["m1", "m2", "m3"]]
+    assert result.verdict.checked["T2"] == 1
+
+
 def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> None:
     result = passes(first_steps("topics", 2), kafka_broker, tmp_path)
 
