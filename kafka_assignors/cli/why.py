@@ -70,13 +70,14 @@ def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
 
 
 def _rebalance(each: Rebalance) -> Iterator[str]:
+    unit = "epoch" if each.by_broker else "generation"
     if each.missing is not None:
         first, last = each.missing
-        numbers = f"generation {first} is" if first == last else f"generations {first} to {last} are"
-        yield f"[dim]{numbers} not in the log: never completed, or compacted away[/]"
+        numbers = f"{unit} {first} is" if first == last else f"{unit}s {first} to {last} are"
+        never = "passed before the broker assigned anew" if each.by_broker else "never completed"
+        yield f"[dim]{numbers} not in the log: {never}, or compacted away[/]"
     numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
     took = f", done in {duration(each.took_ms)}" if each.took_ms else ""
-    unit = "epoch" if each.by_broker else "generation"
     yield f"[bold]{unit} {numbers}[/]  {clock(each.ts_ms)}  {_who(each, took) if each.members else 'no members'}"
     for cause in each.causes:
         yield f"  {_cause(cause)}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..core.broker_side import BrokerSide
 from ..core.group import TopicPartition
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Ints
@@ -104,6 +105,7 @@ class _Reasons:
             self.work = dict(zip(self.ids, (model.loads(claims.holder) * model.unit).tolist(), strict=True))
             self.may_keep = model.kept != UNASSIGNED
             self.caps = dict(made.placing.also.max_work)
+        self.broker = made.name if isinstance(made, BrokerSide) else ""
         self.rule = "" if made.uses_claims else f"{made.name} ignores which member holds the partition"
         if made.options.get("parity") == "java":
             self.rule = "Java's algorithm places it there"
@@ -114,20 +116,28 @@ class _Reasons:
             return "rule", self.rule
         if self.load is not None:
             return self._by_work(self.load, at, old, new)
-        row = self.prices.rows[self.prices.of[at]]
-        here, there = int(row[self.prices.rack[old]]), int(row[self.prices.rack[new]])
-        if there < here:
-            saved = f"costs {number(there * self.unit)} instead of {number(here * self.unit)}"
-            return "racks", f"on rack {self.racks[new]} it {saved} on {self.racks[old]}"
+        if why := self._by_racks(at, old, new):
+            return "racks", why
         if self.quotas is not None and (why := self.quotas.why(at, old, new)):
             return "spread", why
         if self.had[old] > self.has[old]:
             change = f"from {self.had[old]} to {self.has[old]} partitions"
             return "balance", f"its owner goes {change}, the new one from {self.had[new]} to {self.has[new]}"
+        if self.broker:
+            return "rule", f"{self.broker} gives its owner other partitions instead"
         return (
             "exchange",
             "its owner gets other partitions instead, which fewer members may have or which cost less there",
         )
+
+    def _by_racks(self, at: int, old: int, new: int) -> str:
+        """The text for a move to a nearer rack; "" if it is none, or the assignor or the new owner knows no racks."""
+        row = self.prices.rows[self.prices.of[at]]
+        here, there = int(row[self.prices.rack[old]]), int(row[self.prices.rack[new]])
+        if self.broker or self.racks[new] is None or there >= here:
+            return ""
+        saved = f"costs {number(there * self.unit)} instead of {number(here * self.unit)}"
+        return f"on rack {self.racks[new]} it {saved} on {self.racks[old]}"
 
     def _by_work(self, load: Load, at: int, old: int, new: int) -> tuple[str, str]:
         """Kind and text of a move in a plan by work."""

@@ -108,6 +108,20 @@ def test_each_move_has_its_reason():
     assert by_rule == {"rule"}
 
 
+def test_no_rack_is_the_reason_of_a_broker_that_knows_none_or_of_an_owner_without_one():
+    held = [("t", p) for p in range(4)]
+    far = [["r2"]] * 4
+
+    def reasons(rack, strategy, **options):
+        members = [Member("a", {"t"}, owned=held, rack="r1"), Member("b", {"t"}, rack=rack)]
+        return {(move.kind, move.why) for move in plan(Group(members, {"t": 4}, {"t": far}), strategy, **options).moves}
+
+    balance = {("balance", "its owner goes from 4 to 2 partitions, the new one from 0 to 2")}
+    assert reasons("r2", "sticky") == {("racks", "on rack r2 it costs 0 instead of 1 on r1")}
+    assert reasons(None, "sticky") == balance
+    assert reasons("r2", "uniform", protocol="consumer") == balance
+
+
 def test_goals_in_the_order_of_the_options_and_in_the_units_of_the_matrix():
     assert [goal.name for goal in plan(story()).goals] == ["balance", "racks", "moves"]
     far = Group([Member("a", {"t"}, rack="r1"), Member("b", {"t"}, rack="r1")], {"t": 2}, {"t": [["r2"], ["r3", "r2"]]})
