@@ -201,7 +201,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     join, so two more delays are allowed: the part of the slowest heartbeat interval above `BEAT_MS`; and, with a
     pattern, one heartbeat, because a member joins for a topic that the leader must still request, and the leader then
     joins again. Under KIP-848 the broker resolves the patterns, at a member's heartbeat, `REGEX_REFRESH_MS` after the
-    last time.
+    last time: a new topic that no member started with by name may take that much longer.
     """
     of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
     trigger = transition.alone
@@ -221,9 +221,9 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
         ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
     again = beat if any("pattern" in config for config in configs) else 0
-    if again and transition.after.by_broker and trigger.data["change"] == "create_topic":
-        again += REGEX_REFRESH_MS
-    latest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
+    by_name = {topic for s in starts if s is not None for topic in s.data["topics"]}
+    resolves = again and transition.after.by_broker and trigger.data["change"] == "create_topic"
+    soonest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
     topics: Mapping[str, int] = trigger.data["topics"]
     try:
         wanted = {topic for m in transition.after.assigned for topic in transition.after.topics_of(m)}
@@ -231,6 +231,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
         found.unknown.append(f"T3: a subscription of generation {transition.after.number} can't be read: {error}")
         return
     for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
+        latest = soonest + (REGEX_REFRESH_MS if resolves and topic not in by_name else 0)
         seen = next((g for g in transition.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
         after_ms = None if seen is None else (seen.event.mono_ns - trigger.mono_ns) / MS
         if after_ms is None or after_ms > latest:

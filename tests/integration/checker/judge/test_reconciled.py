@@ -10,7 +10,16 @@ import pytest
 from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
 from kafka_assignors.integration.checker import LAWS, check
 from kafka_assignors.integration.checker.ledger import RunRecord
-from tests.support.histories.reconciled import SESSION_MS, Reconciled, churn, places, rows, subscribed, told_late
+from tests.support.histories.reconciled import (
+    SESSION_MS,
+    Reconciled,
+    churn,
+    created,
+    places,
+    rows,
+    subscribed,
+    told_late,
+)
 
 Damage = Callable[[Reconciled], object]
 
@@ -363,3 +372,14 @@ def test_an_assignment_that_a_removed_member_is_told_too_late_has_no_owner_to_sh
     broken = [{v.law for v in check(told_late(*how).history).violations} for how in ((), (3,), (2, ()))]
 
     assert broken == [set(), {"O1", "G2"}, {"G2"}]
+
+
+@pytest.mark.parametrize(("member", "broken"), [("nobody", set()), ("b", {"T3"})])
+def test_a_broker_has_time_to_resolve_patterns_only_for_a_topic_that_no_member_names(
+    member: str, broken: set[str]
+) -> None:
+    story = created(5000)
+    names = [replace(e, data={**e.data, "topics": ["t"]}) if e.member == member else e for e in story.events[:3]]
+    story.events[:3] = names
+
+    assert {v.law for v in check(story.history).violations} == broken
