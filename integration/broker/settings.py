@@ -6,7 +6,7 @@ import base64
 import uuid
 from typing import NamedTuple
 
-KAFKA_VERSION = "4.3.0"
+KAFKA_VERSION = "4.3.1"
 """Default version of Kafka; its jars are pinned."""
 JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For a node that lives for seconds: only the first compiler, and the garbage collector with the least start-up."""

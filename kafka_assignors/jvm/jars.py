@@ -21,7 +21,7 @@ from ..errors import ChecksumMismatch, JarError, NotEnoughSpace
 from .cache import ENV, cache_folder, one_at_a_time, write_atomically
 from .locks import Jar, kafka_lock, read_lock, spark_lock
 
-KAFKA_VERSION = "4.3.0"
+KAFKA_VERSION = "4.3.1"
 
 REPOSITORY_ENV = "KAFKA_ASSIGNORS_MAVEN"
 """URL of another Maven repository, e.g. a company's mirror; Maven Central if unset."""

@@ -19,7 +19,7 @@ import pytest
 from kafka_assignors.errors import ChecksumMismatch, ConfigError, JarError, NotEnoughSpace
 from kafka_assignors.jvm import cache_folder, has_tools, kafka_jars, kafka_versions, spark_jars
 from kafka_assignors.jvm.__main__ import main
-from kafka_assignors.jvm.jars import locked_jars
+from kafka_assignors.jvm.jars import KAFKA_VERSION, locked_jars
 from kafka_assignors.jvm.locks import Jar, kafka_lock, lock_kafka, read_lock, spark_lock, write_lock
 
 FETCH = """
@@ -265,11 +265,12 @@ def test_a_lock_that_cannot_be_read_is_named_with_its_line(tmp_path, line):
 
 
 def test_the_shipped_locks_pin_a_broker_its_tools_and_sparks_connector():
-    kafka = {jar.coordinate for jar in read_lock(kafka_lock("4.3.0"))}
+    kafka = {jar.coordinate for jar in read_lock(kafka_lock(KAFKA_VERSION))}
     spark = [jar.coordinate for jar in read_lock(spark_lock())]
 
     assert {
-        "org.apache.kafka:kafka_2.13:4.3.0", "org.apache.kafka:kafka-tools:4.3.0", "org.slf4j:slf4j-simple:1.7.36",
+        *(f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in ("kafka_2.13", "kafka-tools")),
+        "org.slf4j:slf4j-simple:1.7.36",
     } <= kafka  # fmt: skip
     assert len(spark) == 4
     assert [len(kafka_jars()), len(spark_jars())] == [len(kafka), 4]
@@ -277,7 +278,7 @@ def test_the_shipped_locks_pin_a_broker_its_tools_and_sparks_connector():
 
 def test_the_command_line_shows_java_and_jars(capsys):
     assert main(["fetch"]) == 0
-    assert "Kafka 4.3.0: 47 jars" in capsys.readouterr().out
+    assert "Kafka 4.3.1: 47 jars" in capsys.readouterr().out
     assert main(["fetch", "--kafka", "1.0"]) == 2
     pinned = "known: 3.7.2, 3.9.1, 4.0.1, 4.1.2, 4.3.0, 4.3.1, 4.4.0"
     remedy = "pin another release with: python -m kafka_assignors.jvm lock --kafka 1.0"

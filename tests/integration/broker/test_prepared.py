@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from kafka_assignors.integration.broker import KAFKA_VERSION
 from kafka_assignors.integration.broker.nodes.prepared import class_data, formatted_storage
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
-VERSION = "4.3.0"
+VERSION = KAFKA_VERSION
 
 
 @pytest.fixture
@@ -61,5 +62,5 @@ def test_another_build_of_java_gets_no_archive_of_this_one(own_cache, jars, tmp_
     assert "ended with exit code 4" in failure.read_text()
     assert "no classes today" in failure.read_text()
     assert f"remove {failure} to try again" in caplog.text
-    assert capsys.readouterr().err.count("preparing the classes of Kafka 4.3.0") == 1
+    assert capsys.readouterr().err.count("preparing the classes of Kafka " + VERSION) == 1
     assert list((cache_folder() / "class-data").glob("*.jsa")) == []

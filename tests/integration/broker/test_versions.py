@@ -14,7 +14,7 @@ from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
 from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
-from kafka_assignors.jvm import kafka_versions
+from kafka_assignors.jvm import jars, kafka_versions
 from tests.matrix.cells import MEMBERS, churn_of, exists
 from tests.support.go import CLIENTS, required_go_member
 from tests.support.waiting import until
@@ -90,3 +90,4 @@ def test_a_version_that_is_not_pinned_is_named_with_the_known_ones_and_how_to_pi
 
 def test_the_default_version_is_pinned():
     assert KAFKA_VERSION in kafka_versions()
+    assert KAFKA_VERSION == jars.KAFKA_VERSION
