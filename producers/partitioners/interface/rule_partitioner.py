@@ -111,8 +111,8 @@ class RulePartitioner(CheckedPartitioner):
     def _placement(self, view: TopicView, record: Record) -> KeyPlacement | TopicRule:
         """The key placement or rule for this record."""
         key = record.serialized_key
-        nobodys = not self._null_is_empty if key is None else self._empty_is_null and not len(key)
-        keys = None if nobodys else self._keys(view)
+        keyless = not self._null_is_empty if key is None else self._empty_is_null and not len(key)
+        keys = None if keyless else self._keys(view)
         rule: TopicRule = self._topics.rule(view.topic)
         return rule if keys is None else keys
 
