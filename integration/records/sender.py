@@ -260,6 +260,10 @@ class Sender:
         finally:
             self._hush.clear()
 
+    def ends(self, topic: str) -> dict[TopicPartition, int]:
+        """The offset after the last acknowledged record of each partition of a topic; call it while it is `quiet`."""
+        return {tp: end for tp, end in self._channel.ends.items() if tp.topic == topic}
+
     def __enter__(self) -> Sender:
         self.start()
         return self
@@ -344,6 +348,7 @@ class _Channel:
         self._rule_name = rule_name(partitioner)
         self._chosen: int | None = None
         self._pending: deque[_Pending] = deque()
+        self.ends: dict[TopicPartition, int] = {}  # the offset after the last acknowledged record
         self._headers = [(HEADER, partitioner.encode())]
         chooser = self._chooser(partitioner)
         require_broker(bootstrap)
@@ -443,6 +448,8 @@ class _Channel:
             return
         self._writer.write("ack", partition=answer.partition, offset=answer.offset, **fields)
         self.sent.acked += 1
+        at = TopicPartition(record.topic, answer.partition)
+        self.ends[at] = max(self.ends.get(at, 0), answer.offset + 1)
         self.sent.mispredicted += pending.predicted not in (None, answer.partition)
         per_partition = self.sent.counts.setdefault(record.topic, {})
         per_partition[answer.partition] = per_partition.get(answer.partition, 0) + 1

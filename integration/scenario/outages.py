@@ -105,6 +105,8 @@ class Outages:
         # With `acks=1` a node also loses records when it hands its leaders over: it still acknowledges those that come
         # after the controller chose the next leader. Nothing may be lost before the election.
         with sender.quiet():
+            # An end offset grows only once all replicas in sync have the records, those of the other partitions too.
+            self._members.topics.wait_ends(tp.topic, sender.ends(tp.topic), timeout_s)
             self.stop(follower)
         self._members.topics.wait_ends(tp.topic, {tp: begins + MISSED}, timeout_s)
         with sender.quiet():
