@@ -91,6 +91,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
+        self._fetcher_ref: weakref.ref[Any] | None = None
         self._client_rack: str | None = None
         self._unseen = False  # the last caller was not recognised as a consumer
         self._fact_log = FactLog()
@@ -130,6 +131,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
                 name, or `consumer` is not a ``KafkaConsumer`` of a supported version.
         """
         self._attach(private.coordinator_of(consumer), consumer.config.get("client_rack") or None)
+        self._found(private.fetcher_of(consumer))
 
     def _attach(self, coordinator: Any, client_rack: str | None) -> None:
         known = self._attached()
@@ -165,11 +167,15 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         if (coordinator := private.calling_coordinator()) is not None:
             try:
                 self._attach(coordinator, private.calling_client_rack())
+                self._found(private.calling_fetcher())
             except ConfigError:
                 private.close_half_made(coordinator)
                 raise
         self._unseen = coordinator is None
         return coordinator
+
+    def _found(self, fetcher: Any) -> None:
+        self._fetcher_ref = None if fetcher is None else weakref.ref(fetcher)
 
     def _find_joining(self) -> None:
         """Attach to the consumer that joins, if it was not found when it was created."""
@@ -195,7 +201,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         self._find_joining()
         if (coordinator := self._attached()) is not None:
             # Not earlier: while the consumer is being created, its coordinator is incomplete.
-            guard_coordinator(coordinator)
+            guard_coordinator(coordinator, self._fetcher_ref() if self._fetcher_ref else None)
             keep_commits(coordinator)
         preload.start(racks=self._sent_rack() is not None)
         return ConsumerProtocolSubscription(

@@ -23,7 +23,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes six defects:
+    second call does nothing. It fixes seven defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -43,6 +43,8 @@ def guard(consumer: Any) -> None:
       (``poll(timeout_ms=0)``) joins again at its next poll, which costs the group a generation, and may go on so for
       ever without partitions. With the guard, the next poll adopts the assignment, and heartbeats go on until then, as
       in Java.
+    * **A group waits for a member that waits for records**, up to ``fetch_max_wait_ms`` (500 ms) for each join. With
+      the guard, the news of a rebalance ends that wait, as in Java.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
       With the guard, it then claims nothing.
 
@@ -61,16 +63,24 @@ def guard(consumer: Any) -> None:
             f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; install "
             "kafka-python 3.0.12"
         )
-    guard_coordinator(coordinator)
+    guard_coordinator(coordinator, private.fetcher_of(consumer))
 
 
-def guard_coordinator(coordinator: Any) -> None:
-    """Guard a consumer by its coordinator; does nothing if a private name is missing (`private.check` warns)."""
+def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
+    """Guard a consumer by its coordinator, and its fetcher if that is known.
+
+    Does nothing if a private name is missing (`private.check` warns).
+    """
     if coordinator not in _guarded and not private.unguardable(coordinator):
         _guarded.add(coordinator)
-        join = _Join()
+        join, wait = _Join(), private.Wait()
+        wait.watch(coordinator, fetcher)
         private.wrap(
-            coordinator, on_heartbeat=functools.partial(_stopping, join), reset=_losing, find=_finding, poll=_polling
+            coordinator,
+            on_heartbeat=functools.partial(_stopping, join, wait),
+            reset=_losing,
+            find=_finding,
+            poll=_polling,
         )
         private.wrap_joins(
             coordinator,
@@ -101,8 +111,8 @@ class _Join:
         self._generation = self.assignment = None
 
 
-def _stopping(join: _Join, coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
-    """A heartbeat response that fences the member stops it."""
+def _stopping(join: _Join, wait: private.Wait, coordinator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
+    """A heartbeat response that fences the member stops it; one that tells of a rebalance ends the wait for records."""
 
     @functools.wraps(handle)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -113,6 +123,7 @@ def _stopping(join: _Join, coordinator: Any, handle: Callable[..., Any]) -> Call
             raise
         except RebalanceInProgressError:
             join.outdated = True
+            wait.end()
             raise
 
     return guarded

@@ -9,17 +9,21 @@ does not have. The functions here then fall back to the safest answer and never 
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from operator import attrgetter
 from types import FrameType
 from typing import Any, NamedTuple
 
 import kafka
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
-from kafka.errors import BrokerResponseError, KafkaError, StaleMetadata
+from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError, KafkaTimeoutError, StaleMetadata
+from kafka.future import Future
 from kafka.protocol.consumer import JoinGroupRequest
 
 from ..core.group import NO_GENERATION
@@ -67,6 +71,7 @@ COMMITS = tuple(
     )
 )
 """All private names that `commits` uses."""
+_WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for records"
 USED = (
     *GUARD,
     *COMMITS,
@@ -79,6 +84,7 @@ USED = (
     PrivateName("config", "aiokafka leaders do not learn group_instance_id, and a name listed twice is not detected"),
     PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
+    *(PrivateName(path, _WAITS) for path in ("_net", "_manager.wait_for", "need_rejoin")),
     PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
 )
 """All private names that we use of a coordinator. We recognise its class by ``group_protocols``, and a consumer has it
@@ -350,6 +356,74 @@ def rebalance(consumer: Any, timeout_s: float) -> bool:
         ConfigError: This kafka-python does not have the private name.
     """
     return bool(_needed(consumer, "poll")(timeout_ms=1000 * timeout_s))
+
+
+SKIP_EVERY_S = 0.5
+"""A consumer that must join again does not wait for records, at most so often: no storm of joins that lead nowhere."""
+
+
+class Wait:
+    """A consumer's wait for records in ``poll``, which a rebalance ends.
+
+    kafka-python 3.0.12 waits for the response to a fetch, up to ``fetch_max_wait_ms`` (500 ms) if no records come, even
+    if a heartbeat has told that the group rebalances, or if it must join again itself after it has revoked partitions.
+    With no partitions, as a new member, it sleeps for ``retry_backoff_ms``. The group waits for it meanwhile. Java's
+    consumer wakes up.
+    """
+
+    _OF_FETCHER = ("_net", "_manager.wait_for", "fetch_records")
+
+    def __init__(self) -> None:
+        self._net: Any = None
+        self._coordinator: Any = None
+        self._wakeup: Any = None
+        self._skipped_s = -math.inf
+
+    def watch(self, coordinator: Any, fetcher: Any) -> None:
+        """Take hold of the wait of a consumer, once; does nothing without its fetcher or a private name."""
+        if self._net is not None or fetcher is None:
+            return
+        if missing(coordinator, "need_rejoin") or any(missing(fetcher, name) for name in self._OF_FETCHER):
+            return
+        self._coordinator, self._net = weakref.proxy(coordinator), fetcher._net
+        fetcher._net = self
+        fetcher.fetch_records = self._fetching(fetcher.fetch_records, fetcher._manager.wait_for)
+
+    def end(self) -> None:
+        """End it; call it on kafka-python's own thread."""
+        if self._wakeup is not None and not self._wakeup.is_done:
+            self._wakeup.success(None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._net, name)
+
+    def run(self, what: Any, *args: Any) -> Any:
+        """What the fetcher runs on kafka-python's thread, its wait for records among it."""
+        if getattr(what, "__name__", "") == "wait_for":
+            return self._net.run(self._wait, what, *args)
+        return self._net.run(what, *args)
+
+    def _fetching(self, fetch: Callable[..., Any], wait_for: Callable[..., Any]) -> Callable[..., Any]:
+        """Wait here if there is nothing to fetch, where the consumer would sleep."""
+
+        @functools.wraps(fetch)
+        def fetch_records(*args: Any, timeout_ms: float | None = None, **kwargs: Any) -> tuple[Any, bool]:
+            records, idle = fetch(*args, timeout_ms=timeout_ms, **kwargs)
+            if records or not idle or not timeout_ms or timeout_ms <= 0:
+                return records, idle
+            with suppress(KafkaTimeoutError, KafkaConnectionError):  # the latter if the consumer is closed meanwhile
+                self.run(wait_for, Future(), min(timeout_ms, 1000 * backoff_s(self._coordinator)))
+            return records, False
+
+        return fetch_records
+
+    async def _wait(self, wait_for: Callable[..., Any], fetched: Any, timeout_ms: float | None) -> None:
+        self._wakeup = Future()
+        fetched.add_both(lambda _: self.end())
+        if self._coordinator.need_rejoin() and time.monotonic() >= self._skipped_s + SKIP_EVERY_S:
+            self._skipped_s = time.monotonic()
+            self.end()
+        await wait_for(self._wakeup, timeout_ms)
 
 
 def learn_before_leading(coordinator: Any) -> None:
