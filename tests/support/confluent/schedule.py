@@ -52,6 +52,9 @@ class Schedule:
             "queued_min_messages": 1,
             "queued_max_messages_kbytes": 1,
             "fetch_message_max_bytes": 500,
+            # librdkafka otherwise waits a second before it fetches again into a queue that was full, so that a schedule
+            # may not be worked off by its deadline.
+            "fetch_queue_backoff_ms": 50,
         }
         batch = rng.choice([1, 5, 20, 200])
         app = {
