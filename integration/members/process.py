@@ -130,10 +130,12 @@ class MemberProcess(ABC):
         raise NotSupported(f"member {member!r} runs {client}, which does not support {what.partition(' ')[0]}")
 
     def resume(self) -> None:
-        """Let it continue. No effect if it is neither paused nor stalled."""
+        """Let it continue, by SIGCONT or a command. No effect if it is neither paused nor stalled."""
         if self.paused:
             self.program.signal(signal.SIGCONT)
             self.paused = False
+        elif self.stalled:
+            self.command("go")
 
     @abstractmethod
     def catch_up(self) -> None:
@@ -191,7 +193,7 @@ class MemberProcess(ABC):
 
 
 class Commands:
-    """The pipe of `control`'s commands to a member; `stdin` is for its program, which may open it once."""
+    """The pipe of `control`'s commands to a member. `stdin` is its reading end, for the member's program."""
 
     def __init__(self) -> None:
         self.stdin, self._end = os.pipe()
@@ -230,12 +232,6 @@ class PythonProcess(MemberProcess):
     def command(self, what: str) -> None:
         """Send a line to its standard input."""
         self._commands.send(what)
-
-    def resume(self) -> None:
-        """Send SIGCONT, or tell it to continue."""
-        if self.stalled and not self.paused:
-            self.command("go")
-        super().resume()
 
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""

@@ -346,12 +346,6 @@ class VerifiableProcess(MemberProcess):
             super().command(what)
         self._commands.send(what)
 
-    def resume(self) -> None:
-        """Send SIGCONT, or tell it to continue."""
-        if self.stalled and not self.paused:
-            self._commands.send("go")
-        super().resume()
-
     def end(self, timeout_s: float) -> None:
         """See `MemberProcess.end`."""
         super().end(timeout_s)

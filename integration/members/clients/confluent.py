@@ -120,9 +120,11 @@ class Batches(Protocol):
 
 
 def consume(
-    consumer: Any, topics: Iterable[str], batches: Batches, stop: threading.Event, control: Control | None = None
+    consumer: Any, topics: Sequence[str], batches: Batches, stop: threading.Event, control: Control | None = None
 ) -> None:
-    """Poll until told to stop, finishing each batch, then leave the group. `control` may change the subscription.
+    """Poll until told to stop, finishing each batch, then leave the group.
+
+    `control` may stall the member or change its subscription.
 
     Raises:
         KafkaException: The client couldn't recover from it.
@@ -136,13 +138,19 @@ def consume(
 
         return tell
 
-    def subscribe(names: Iterable[str]) -> None:
-        consumer.subscribe(
-            list(names),
-            on_assign=callback("partitions_assigned"),
-            on_revoke=callback("partitions_revoked"),
-            on_lost=callback("partitions_lost"),
-        )
+    def subscribe(names: Sequence[str]) -> None:
+        try:
+            consumer.subscribe(
+                list(names),
+                on_assign=callback("partitions_assigned"),
+                on_revoke=callback("partitions_revoked"),
+                on_lost=callback("partitions_lost"),
+            )
+        except KafkaException as error:
+            raise KafkaException(
+                f"librdkafka refuses to subscribe to {', '.join(names)}: {error}; a pattern must be an extended POSIX "
+                "regular expression, such as orders-[0-9]+"
+            ) from error
 
     subscribe(topics)
     say("startup_complete")
