@@ -29,7 +29,7 @@ from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.order import utf16
 from .sticky import GOALS, sticky
 from .sticky.objective import Objective
-from .sticky.racks import Priced, RackCosts, position_costs
+from .sticky.racks import Priced, RackCosts, distinct, position_costs
 
 Sets = tuple[tuple[str, ...], ...]
 DEFAULT = Objective(goals=GOALS[2])
@@ -187,13 +187,10 @@ def _holders(claims: Claims, indexed: Indexed, bundle: Ints, position: Ints) -> 
 def _costs(costs: RackCosts, bundle: Ints, position: Ints) -> RackCosts:
     """Rack costs of bundles: the sums of their partitions'."""
     start = np.flatnonzero(np.diff(bundle, prepend=-1))
-    turn = np.arange(len(bundle)) - np.repeat(start, np.diff(np.append(start, len(bundle))))
-    rows = np.zeros((len(start), int(turn.max(initial=0)) + 1), np.int64)  # row 0 is free
-    rows[bundle, turn] = costs.of[position]
-    kinds, of = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+    sums = np.add.reduceat(costs.rows[costs.of[position]], start) if len(start) else costs.rows[:0]
+    first, of = distinct(sums)
     # Row 0 must be free for all members.
-    sums = np.concatenate([np.zeros_like(costs.rows[:1]), costs.rows[kinds].sum(axis=1)])
-    return RackCosts(of.ravel() + 1, costs.rack, sums)
+    return RackCosts(of + 1, costs.rack, np.concatenate([np.zeros_like(costs.rows[:1]), sums[first]]))
 
 
 def facts(group: Group, topics: Sets | None) -> Iterable[Fact]:

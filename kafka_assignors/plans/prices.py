@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
+from ..core.sticky.flow import Classes
 from ..core.sticky.objective import Objective
 from ..core.sticky.racks import position_costs
 from ..core.sticky.sticky import classify
@@ -32,7 +33,8 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     Returns:
         The certificate, or None if a better assignment exists.
 
-    Cost: O(P), then O(classes * kinds + pairs of a class and a member that has or had some of it) per round. At most
+    Cost: O(P), then O(classes * racks + sets of readers * kinds + pairs of a class and a member that has or had some of
+    it) per round. At most
     as many rounds as classes and members, a few dozen in practice. The graph does not grow with partitions.
     """
     indexed = claims.indexed
@@ -51,9 +53,10 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     price = (2 * load + 1).astype(exact) * square
     least = np.where(load > 0, (2 * load - 1).astype(exact) * square, -_FAR if exact is np.int64 else -(square**2))
     beyond = classes.cost.astype(exact) * scale.rack
-    here = beyond[class_, classes.kind[member]]
+    here = beyond[class_, classes.rack[classes.kind[member]]]
+    readers, kinds = np.nonzero(classes.may())
     while True:
-        asked = _asked(price, classes.kind, classes.allowed, beyond)
+        asked = _asked(price, classes, (readers, kinds), beyond)
         np.minimum.at(asked, class_[leaves], (price[member] + here - move)[leaves])
         fallen = price.copy()
         np.minimum.at(fallen, member[dealt], (asked[class_] - here)[dealt])
@@ -80,9 +83,13 @@ def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bo
     return cells // members, cells % members, stays, dealt, leaves
 
 
-def _asked(price: Ints, kind: Ints, allowed: Bools, beyond: Ints) -> Ints:
-    """int[G]: the lowest price of a partition of each class over all members."""
-    lowest = np.full(allowed.shape[1], price.max(initial=0))
-    np.minimum.at(lowest, kind, price)
-    asked: Ints = np.where(allowed, lowest + beyond, price.max(initial=0) + beyond.max(initial=0)).min(axis=1)
+def _asked(price: Ints, classes: Classes, ways: tuple[Ints, Ints], beyond: Ints) -> Ints:
+    """int[G]: the lowest price of a partition of each class over all members; `ways` are readers and their kinds."""
+    most = price.max(initial=0)
+    lowest = np.full(len(classes.rack), most, price.dtype)
+    np.minimum.at(lowest, classes.kind, price)
+    readers, kind = ways
+    near = np.full((len(classes.allowed), beyond.shape[1]), most + beyond.max(initial=0), price.dtype)
+    np.minimum.at(near, (readers, classes.rack[kind]), lowest[kind])
+    asked: Ints = (near[classes.readers] + beyond).min(axis=1)
     return asked

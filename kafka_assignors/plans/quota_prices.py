@@ -9,9 +9,10 @@ import numpy as np
 
 from ..core.group.claims import Claims
 from ..core.group.indexed import UNASSIGNED, Bools, Ints
+from ..core.sticky.flow import Classes
 from ..core.sticky.objective import Objective
 from ..core.sticky.racks import position_costs
-from ..core.sticky.sticky import Classes, classify
+from ..core.sticky.sticky import classify, topics_of
 from .certificate import Certificate, Price
 
 _FAR = 1 << 61
@@ -98,10 +99,10 @@ class _Graph:
     def __init__(self, claims: Claims, owner: Ints, classes: Classes) -> None:
         members = len(claims.indexed.members)
         self.classes = classes
-        self.topic_name, topic_of = np.unique(classes.topic(claims.indexed), return_inverse=True)
+        self.topic_name, topic_of = np.unique(topics_of(classes, claims.indexed), return_inverse=True)
         some = np.zeros(len(self.topic_name), np.int64)
         some[topic_of] = np.arange(len(topic_of))
-        self.topic, self.member = np.nonzero(classes.allowed[some][:, classes.kind])
+        self.topic, self.member = np.nonzero(classes.may()[classes.readers[some]][:, classes.kind])
         readers = np.bincount(self.topic)
         share, extra = np.divmod(np.bincount(topic_of, classes.size).astype(np.int64), readers)
         self.plain = (np.bincount(topic_of) == 1)[self.topic]
@@ -150,10 +151,10 @@ class _Graph:
         rack = classes.cost.astype(exact) * scale.rack
         plain, cells = np.flatnonzero(self.plain & (self.side != 0)), np.flatnonzero(~self.plain)
         topic, member = self.topic[plain], self.member[plain]
-        here = rack[self.class_of[topic], classes.kind[member]] - scale.move * self.keeps[plain]
+        here = rack[self.class_of[topic], classes.rack[classes.kind[member]]] - scale.move * self.keeps[plain]
         more, fewer = np.flatnonzero(self.side[plain] > 0), np.flatnonzero(self.side[plain] < 0)
         down, up = cells[self.side[cells] < 0], cells[self.side[cells] > 0]
-        there = rack[self.class_, classes.kind[self.member[self.cell]]]
+        there = rack[self.class_, classes.rack[classes.kind[self.member[self.cell]]]]
         for _ in range(rounds):
             before = price.copy(), inside.copy()
             asked = np.full(len(self.topic_name), far + scale.square, exact)

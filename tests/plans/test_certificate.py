@@ -231,7 +231,7 @@ def test_the_graph_of_the_proof_does_not_grow_with_partitions(monkeypatch):
         group = grown("W3", monkeypatch, scale)
         claims = resolve(group)
         classes = sticky.classify(claims.indexed, sticky.position_costs(claims.indexed, Objective()))
-        sizes.append((len(classes.size), classes.allowed.shape[1], len(classes.kind)))
+        sizes.append((len(classes.size), len(classes.rack), len(classes.kind)))
         proven(group)
     assert sizes[0] == sizes[2] == (20, 55, 55)
     assert max(sizes[1], sizes[3]) <= 20 * 55

@@ -5,9 +5,11 @@ improve. Two things are then out of place: units without a member, and members w
 the shortest distance from every node to a free place, then sends as much as possible along all shortest paths at once.
 After each round the remaining distances are longer, and there are few distinct distances.
 
-    class --take--> kind --deal--> member --may have one more--> spare (one a block) --> place
-      |                              | ^                                                   ^
-      +-----------keep---------------+-+----------------has less than it must--------------+
+    class --enter--> stall --take--> kind --deal--> member --may have one more--> spare (one a block) --> place
+      |                                               | ^                                                   ^
+      +------------------keep-------------------------+-+----------------has less than it must--------------+
+
+A stall is shared by classes that the same kinds may have, or some of these kinds (`flow`).
 
 Each edge has a reverse edge at the negative cost. Distances are measured to free places, so all displaced units move
 in one round, each on its own shortest path. Edges of the source may have negative reduced costs: all are full in the
@@ -25,15 +27,16 @@ import numpy as np
 
 from ..group.indexed import Bools, Ints
 from . import maxflow
-
-_FAR = 1 << 60
-_NEAR = _FAR >> 1  # a reachable node is nearer
+from .transport import FAR, NEAR, Steps
 
 # Initial number of units that a member offers for each one it must give up. Neighbours offer different classes, which
 # also spreads the moves over classes.
 _FEW = 2
 
-_CLASS, _KIND, _MEMBER, _SPARE, _SOURCE, _SINK = range(6)
+_DENSE = 200_000
+"""Edges times passes over all of them in a round; if paths are longer, each node has its turn (`transport.Steps`)."""
+
+_CLASS, _STALL, _KIND, _MEMBER, _SPARE, _SOURCE, _SINK = range(7)
 
 
 @dataclass
@@ -42,12 +45,15 @@ class Network:
 
     Args:
         classes: Number of classes.
+        stalls: Number of stalls.
         kinds: Number of kinds.
         kind: int[M], each member's kind.
         block: int[M], each member's block.
         cells: Parallel arrays: classes, members, units held before, and the cost to keep a unit.
-        pairs: Parallel arrays: classes, kinds, and the cost to take a unit; sorted, each pair once.
+        doors: Parallel arrays: classes, stalls, and the cost to let a unit in; sorted, each pair once.
+        pairs: Parallel arrays: stalls, kinds, and the cost to take a unit; sorted, each pair once.
         kept: int[], units that stay, per cell.
+        entered: int[], new units, per door.
         taken: int[], new units, per pair.
         new: int[M], new units.
         more: int[M], 1 if the member has one more than the lower load, else 0.
@@ -58,12 +64,15 @@ class Network:
     """
 
     classes: int
+    stalls: int
     kinds: int
     kind: Ints
     block: Ints
     cells: tuple[Ints, Ints, Ints, Ints]
+    doors: tuple[Ints, Ints, Ints]
     pairs: tuple[Ints, Ints, Ints]
     kept: Ints
+    entered: Ints
     taken: Ints
     new: Ints
     more: Ints
@@ -74,15 +83,16 @@ class Network:
 
     @cached_property
     def first(self) -> Ints:
-        """Node number of the first class, kind, member and spare, and of the source and sink."""
-        return np.cumsum([0, self.classes, self.kinds, len(self.kind), len(self.extras), 1])
+        """Node number of the first class, stall, kind, member and spare, and of the source and sink."""
+        return np.cumsum([0, self.classes, self.stalls, self.kinds, len(self.kind), len(self.extras), 1])
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Cost of the cheapest path to a free place from each class, kind, member and block's spare; `_FAR` if none."""
+    """Cost of the cheapest path to a free place from each class, stall, kind, member and spare; `FAR` if none."""
 
     class_: Ints
+    stall: Ints
     kind: Ints
     member: Ints
     spare: Ints
@@ -98,8 +108,14 @@ def send(network: Network) -> None:
     maximum flows on classes, kinds and members. Terminates because the distances grow. Deterministic.
     """
     *_, source, sink = network.first.tolist()
+    steps: Steps | None = None
+    before: Ints | None = None
     while network.unplaced.any() or network.over.any():
-        distances = _distances(network)
+        distances = None if steps else _distances(network)
+        if distances is None:
+            steps = steps or _steps(network)
+            before = steps.distances(*_open(network), before)
+            distances = Distances(*np.split(before, network.first[1:-2]))
         if not _ways(network, distances):
             raise AssertionError("the loads of a block leave no room for its partitions")
         for offers in (_FEW, None):
@@ -111,37 +127,69 @@ def send(network: Network) -> None:
 
 def _ways(net: Network, d: Distances) -> bool:
     """Whether any unit out of place has a path."""
-    return bool(net.unplaced[d.class_ < _NEAR].any() or net.over[d.member < _NEAR].any())
+    return bool(net.unplaced[d.class_ < NEAR].any() or net.over[d.member < NEAR].any())
 
 
-def _distances(net: Network) -> Distances:
-    """Bellman-Ford, with all edges of one type relaxed at once."""
+def _steps(net: Network) -> Steps:
+    """All edges and their reverse edges, by the types of `_open`."""
+    class_0, stall_0, kind_0, member_0, spare_0, *_ = net.first.tolist()
+    class_, member, _, keeping = net.cells
+    all_ = np.arange(len(net.kind))
+    edges = (
+        (net.doors[0] + class_0, net.doors[1] + stall_0, net.doors[2]),
+        (net.pairs[0] + stall_0, net.pairs[1] + kind_0, net.pairs[2]),
+        (net.kind + kind_0, all_ + member_0, np.zeros_like(all_)),
+        (class_ + class_0, member + member_0, keeping),
+        (all_ + member_0, net.block + spare_0, np.zeros_like(all_)),
+    )
+    tail, head, cost = (np.concatenate(each) for each in zip(*edges, strict=True))
+    return Steps(spare_0 + len(net.extras), *map(np.concatenate, ((tail, head), (head, tail), (cost, -cost))))
+
+
+def _open(net: Network) -> tuple[Bools, Bools]:
+    """Which edges have room, in the order of `_steps`, and which nodes are free places."""
+    any_ = np.ones(len(net.doors[0]) + len(net.pairs[0]) + len(net.kind), bool)
+    ahead = any_, net.kept < net.cells[2], net.more == 0
+    back = net.entered > 0, net.taken > 0, net.new > 0, net.kept > 0, net.more > 0
+    none = np.zeros(net.classes + net.stalls + net.kinds, bool)
+    return np.concatenate([*ahead, *back]), np.concatenate([none, net.under > 0, net.extras > 0])
+
+
+def _distances(net: Network) -> Distances | None:
+    """Bellman-Ford, with all edges of one type relaxed at once; None if paths are long."""
     _, _, held, _ = net.cells
     of, to, price = net.pairs
     give, regain = _some(net.kept > 0, *net.cells), _some(net.kept < held, *net.cells)
-    undone = np.flatnonzero(net.taken)
+    classes, stalls, fee = net.doors
+    door, pair = (np.flatnonzero(np.diff(sorted_, prepend=-1)) for sorted_ in (classes, of))
+    undone, unlet = np.flatnonzero(net.taken), np.flatnonzero(net.entered)
     undo = of[undone], to[undone], price[undone]
     dealt, extra = np.flatnonzero(net.new), np.flatnonzero(net.more)
 
     d = Distances(
-        np.full(net.classes, _FAR),
-        np.full(net.kinds, _FAR),
-        np.where(net.under > 0, 0, _FAR),
-        np.where(net.extras > 0, 0, _FAR),
+        np.full(net.classes, FAR),
+        np.full(net.stalls, FAR),
+        np.full(net.kinds, FAR),
+        np.where(net.under > 0, 0, FAR),
+        np.where(net.extras > 0, 0, FAR),
     )
-    while True:
-        before = d.class_.copy(), d.kind.copy(), d.member.copy()
+    for _ in range(max(_DENSE // (len(of) + len(held)), 6)):
+        before = d.class_.copy(), d.stall.copy(), d.kind.copy(), d.member.copy()
         np.minimum.at(d.spare, net.block[extra], d.member[extra])
-        np.minimum(d.member, np.where(net.more == 0, d.spare[net.block], _FAR), out=d.member)
+        np.minimum(d.member, np.where(net.more == 0, d.spare[net.block], FAR), out=d.member)
         np.minimum.at(d.kind, net.kind, d.member)
-        np.minimum.at(d.kind, undo[1], d.class_[undo[0]] - undo[2])
-        np.minimum.at(d.class_, of, d.kind[to] + price)
+        np.minimum.at(d.kind, undo[1], d.stall[undo[0]] - undo[2])
+        d.stall[of[pair]] = np.minimum(d.stall[of[pair]], np.minimum.reduceat(d.kind[to] + price, pair))
+        np.minimum.at(d.stall, stalls[unlet], d.class_[classes[unlet]] - fee[unlet])
+        at = classes[door]
+        d.class_[at] = np.minimum(d.class_[at], np.minimum.reduceat(d.stall[stalls] + fee, door))
         np.minimum.at(d.class_, regain[0], d.member[regain[1]] + regain[3])
         d.member[dealt] = np.minimum(d.member[dealt], d.kind[net.kind[dealt]])
         if (d.class_ != before[0]).any():
             np.minimum.at(d.member, give[1], d.class_[give[0]] - give[3])
-        if all((now == then).all() for now, then in zip((d.class_, d.kind, d.member), before, strict=True)):
+        if all((now == then).all() for now, then in zip((d.class_, d.stall, d.kind, d.member), before, strict=True)):
             return d
+    return None
 
 
 def _some(which: Bools, *columns: Ints) -> tuple[Ints, ...]:
@@ -168,7 +216,8 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     """
     class_, member, held, keeping = net.cells
     of, to, price = net.pairs
-    _, kind_0, member_0, spare_0, source, sink = net.first.tolist()
+    doors, stalls, fee = net.doors
+    _, stall_0, kind_0, member_0, spare_0, source, sink = net.first.tolist()
 
     give = np.flatnonzero((d.member[member] == d.class_[class_] - keeping) & (net.kept > 0))
     possible = len(give)
@@ -178,25 +227,30 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
         give = give[(class_[give] + by) % each[by] == 0]
     regain = np.flatnonzero(net.kept < held)
     regain = regain[d.class_[class_[regain]] == d.member[member[regain]] + keeping[regain]]
-    take = np.flatnonzero(d.class_[of] == d.kind[to] + price)
+    enter = np.flatnonzero(d.class_[doors] == d.stall[stalls] + fee)
+    exit_ = np.flatnonzero(net.entered)
+    exit_ = exit_[d.stall[stalls[exit_]] == d.class_[doors[exit_]] - fee[exit_]]
+    take = np.flatnonzero(d.stall[of] == d.kind[to] + price)
     back = np.flatnonzero(net.taken)
-    back = back[d.kind[to[back]] == d.class_[of[back]] - price[back]]
+    back = back[d.kind[to[back]] == d.stall[of[back]] - price[back]]
     near = d.member == d.kind[net.kind]
     deal, undeal = np.flatnonzero(near), np.flatnonzero(near & (net.new > 0))
     near = d.member == d.spare[net.block]
     more, fewer = np.flatnonzero(near & (net.more == 0)), np.flatnonzero(near & (net.more > 0))
     less, spare = np.flatnonzero((net.under > 0) & (d.member == 0)), np.flatnonzero((net.extras > 0) & (d.spare == 0))
     lost, many = (
-        np.flatnonzero((net.unplaced > 0) & (d.class_ < _NEAR)),
-        np.flatnonzero((net.over > 0) & (d.member < _NEAR)),
+        np.flatnonzero((net.unplaced > 0) & (d.class_ < NEAR)),
+        np.flatnonzero((net.over > 0) & (d.member < NEAR)),
     )
 
     any_ = net.unplaced.sum() + net.over.sum()
     edges = (
         (member_0 + member[give], class_[give], net.kept[give]),
         (class_[regain], member_0 + member[regain], held[regain] - net.kept[regain]),
-        (of[take], kind_0 + to[take], any_),
-        (kind_0 + to[back], of[back], net.taken[back]),
+        (doors[enter], stall_0 + stalls[enter], any_),
+        (stall_0 + stalls[exit_], doors[exit_], net.entered[exit_]),
+        (stall_0 + of[take], kind_0 + to[take], any_),
+        (kind_0 + to[back], stall_0 + of[back], net.taken[back]),
         (kind_0 + net.kind[deal], member_0 + deal, any_),
         (member_0 + undeal, kind_0 + net.kind[undeal], net.new[undeal]),
         (member_0 + more, spare_0 + net.block[more], 1),
@@ -220,15 +274,20 @@ def _settle(net: Network, tail: Ints, head: Ints, units: Ints) -> None:
         return tail[here] - net.first[begin], head[here] - net.first[end], units[here]
 
     cells = net.cells[0] * len(net.kind) + net.cells[1]
+    doors = net.doors[0] * net.stalls + net.doors[1]
     pairs = net.pairs[0] * net.kinds + net.pairs[1]
     member, class_, count = along(_MEMBER, _CLASS)
     net.kept[np.searchsorted(cells, class_ * len(net.kind) + member)] -= count
     class_, member, count = along(_CLASS, _MEMBER)
     net.kept[np.searchsorted(cells, class_ * len(net.kind) + member)] += count
-    class_, kind, count = along(_CLASS, _KIND)
-    net.taken[np.searchsorted(pairs, class_ * net.kinds + kind)] += count
-    kind, class_, count = along(_KIND, _CLASS)
-    net.taken[np.searchsorted(pairs, class_ * net.kinds + kind)] -= count
+    class_, stall, count = along(_CLASS, _STALL)
+    net.entered[np.searchsorted(doors, class_ * net.stalls + stall)] += count
+    stall, class_, count = along(_STALL, _CLASS)
+    net.entered[np.searchsorted(doors, class_ * net.stalls + stall)] -= count
+    stall, kind, count = along(_STALL, _KIND)
+    net.taken[np.searchsorted(pairs, stall * net.kinds + kind)] += count
+    kind, stall, count = along(_KIND, _STALL)
+    net.taken[np.searchsorted(pairs, stall * net.kinds + kind)] -= count
     _, member, count = along(_KIND, _MEMBER)
     net.new[member] += count
     member, _, count = along(_MEMBER, _KIND)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a member imports this file before it joins, and only a matr
     from fractions import Fraction
 
 from ...errors import ConfigError
+from ..group.options import finite
 from . import GOALS, Matrix
 
 MODES = ("replica", "leader", "none")
@@ -87,7 +88,8 @@ def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Frac
             name = f"rack_costs[{member_rack!r}][{replica_rack!r}]"
             if not isinstance(member_rack, str) or not isinstance(replica_rack, str):
                 raise ConfigError(f"{name}: rack names are strings")
-            if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+            number = finite(cost)
+            if number is None or number < 0:
                 raise ConfigError(f"{name} must be a number of 0 or above, not {cost!r}")
             exact[member_rack, replica_rack] = Fraction(str(cost))
     denominator = math.lcm(*(cost.denominator for cost in exact.values()))

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..group.indexed import Bools, Ints
+from ..group.indexed import UNASSIGNED, Bools, Ints
 from . import maxflow, transport
-from .flow import Problem, Units
+from .flow import Problem, Units, entrances, matched
 
 _FAR = 1 << 60
 
@@ -75,10 +75,11 @@ def optimum(problem: Problem, topic_of: Ints) -> Units:
 def _pairs(problem: Problem, topic_of: Ints, topics: int) -> _Pairs:
     some = np.zeros(topics, np.int64)
     some[topic_of] = np.arange(len(topic_of))  # any class of the topic: all have the same subscribers
-    topic, member = np.nonzero(problem.allowed[some][:, problem.kind])
+    of = problem.classes
+    topic, member = np.nonzero(of.may()[of.readers[some]][:, of.kind])
     readers = np.bincount(topic, minlength=topics)
-    share, extra = np.divmod(np.bincount(topic_of, problem.size, topics).astype(np.int64), readers)
-    return _Pairs(topic, member, share, extra, np.append(0, np.cumsum(readers)), len(problem.kind))
+    share, extra = np.divmod(np.bincount(topic_of, of.size, topics).astype(np.int64), readers)
+    return _Pairs(topic, member, share, extra, np.append(0, np.cumsum(readers)), len(of.kind))
 
 
 def _dealt(pairs: _Pairs) -> Bools:
@@ -214,15 +215,18 @@ def _placed(problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice) ->
 
     The network, with the bounds of its arcs; a topic of one class needs no cells, as its base is the same anywhere:
 
-        class --0..1: one more--------------------> member --loads of the optima--> sink
-        class --0..held: keep--> cell (topic, member) --share..share + 1--> member
-              --deal----------->
+        class --0..1: one more-----------------------------> member --loads of the optima--> sink
+        class --0..held: keep-----------> cell (topic, member) --share..share + 1--> member
+              --enter--> stall --deal--->
     """
     one = np.bincount(topic_of, minlength=len(pairs.share)) == 1
     simple = one[pairs.topic]
     network = _Network(problem, topic_of, pairs, choice, simple)
     flow = transport.send(network.arcs, network.supply)
-    extra, kept, given = np.split(flow[: network.ends[2]], network.ends[:2])
+    extra, kept, entered, given = np.split(flow[: network.ends[3]], network.ends[:3])
+    class_of, stalls, _ = network.doors
+    from_, to = network.deals
+    given_class, given_pair, given_units = matched((class_of, stalls, entered), (from_, to, given))
 
     class_, _, held = problem.cells
     units = (pairs.share[pairs.topic] + (choice.more & ~choice.free)).astype(np.int64)
@@ -234,11 +238,12 @@ def _placed(problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice) ->
 
     new = np.where(simple, units, 0)
     np.subtract.at(new, network.pair_of_cell[plain], stays[plain])
-    some, dealt = np.flatnonzero(new), np.flatnonzero(given)
-    classes = np.concatenate([network.class_of[pairs.topic[some]], network.dealt[0][dealt]])
-    members = np.concatenate([pairs.member[some], pairs.member[network.dealt[1][dealt]]])
-    order = np.lexsort((members, classes))
-    return Units(stays, (classes[order], members[order], np.concatenate([new[some], given[dealt]])[order]))
+    some = np.flatnonzero(new)
+    classes = np.concatenate([network.class_of[pairs.topic[some]], given_class])
+    members = np.concatenate([pairs.member[some], pairs.member[given_pair]])
+    cells, at = np.unique(classes * pairs.members + members, return_inverse=True)
+    units_ = np.bincount(at, np.concatenate([new[some], given_units]), len(cells)).astype(np.int64)
+    return Units(stays, (cells // pairs.members, cells % pairs.members, units_))
 
 
 class _Network:
@@ -249,13 +254,16 @@ class _Network:
         pair_of_cell: int[C], the pair of each cell of the problem.
         open: int[], pairs with an arc of their own: one more or not.
         kept: int[], cells of the problem with an arc of their own.
-        dealt: Classes and pairs that may be dealt units, parallel arrays.
-        arcs: Arcs of `open`, then of `kept`, then of `dealt`, then the others.
-        ends: Ends of the first three kinds in `arcs`.
-        supply: int[N], per node: classes, members, the sink, cells.
+        doors: Classes, stalls and costs, parallel arrays; see `flow.entrances`.
+        deals: Stalls and pairs that may be dealt units from there, parallel arrays.
+        arcs: Arcs of `open`, then of `kept`, `doors` and `deals`, then the others.
+        ends: Ends of the first four kinds in `arcs`.
+        supply: int[N], per node: classes, members, the sink, cells, stalls.
     """
 
-    def __init__(self, problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice, simple: Bools) -> None:
+    def __init__(  # long: one table of arcs, kind by kind
+        self, problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice, simple: Bools
+    ) -> None:
         class_, member, held = problem.cells
         classes, members = len(topic_of), pairs.members
         self.class_of = np.zeros(len(pairs.share), np.int64)
@@ -264,21 +272,21 @@ class _Network:
         self.pair_of_cell = np.searchsorted(keys, topic_of[class_] * members + member)
         self.open = np.flatnonzero(simple & choice.free)
         self.kept = np.flatnonzero(~simple[self.pair_of_cell]) if len(class_) else np.zeros(0, np.int64)
-        self.dealt = _deals(topic_of, pairs, simple)
+        self.doors, self.deals, stalls = _deals(problem, topic_of, pairs, simple)
         cells = np.flatnonzero(~simple)
         sink = classes + members
         node = np.zeros(len(simple), np.int64)
         node[cells] = sink + 1 + np.arange(len(cells))
-        nodes = sink + 1 + len(cells)
+        stall_0 = sink + 1 + len(cells)
+        nodes = stall_0 + stalls
         # One unit of the first goal outweighs all of the second along a path.
-        rack, move = (nodes, 1) if problem.racks_first else (1, int(problem.cost.max(initial=0)) * nodes + 1)
+        rack, move = (nodes, 1) if problem.racks_first else (1, int(problem.classes.cost.max(initial=0)) * nodes + 1)
 
         sure = pairs.share[pairs.topic] + (choice.more & ~choice.free)
         had = np.bincount(self.pair_of_cell, held, len(simple)).astype(np.int64)
         by, of = pairs.member[self.open], self.class_of[pairs.topic[self.open]]
-        extra_cost = problem.cost[of, problem.kind[by]] * rack - move * (had > sure)[self.open]
-        kept_cost = problem.cost[class_[self.kept], problem.kind[member[self.kept]]] * rack - move
-        deal_cost = problem.cost[self.dealt[0], problem.kind[pairs.member[self.dealt[1]]]] * rack
+        extra_cost = problem.classes.price(of, by) * rack - move * (had > sure)[self.open]
+        kept_cost = problem.classes.price(class_[self.kept], member[self.kept]) * rack - move
 
         # Without a reason to do otherwise, the units start where they were dealt.
         wanted = np.bincount(of[extra_cost < 0], minlength=classes) > 0
@@ -290,38 +298,55 @@ class _Network:
         base = np.bincount(pairs.member, np.where(simple, sure, 0), members).astype(np.int64)
         load = base + np.bincount(by, extra, members) + np.bincount(pairs.member[cells], through, members)
 
-        none, far = np.zeros_like, problem.size[self.dealt[0]]
+        none, enter, deal = np.zeros_like, self.doors[0], self.deals[0]
+        far = np.bincount(topic_of, problem.classes.size, len(pairs.share)).astype(np.int64)[pairs.topic[self.deals[1]]]
         self.arcs = transport.Arcs(
-            tail=np.concatenate([of, class_[self.kept], self.dealt[0], node[cells], classes + np.arange(members)]),
+            tail=np.concatenate(
+                [of, class_[self.kept], enter, stall_0 + deal, node[cells], classes + np.arange(members)]
+            ),
             head=np.concatenate(
                 [
                     classes + by,
                     node[self.pair_of_cell[self.kept]],
-                    node[self.dealt[1]],
+                    stall_0 + self.doors[1],
+                    node[self.deals[1]],
                     classes + pairs.member[cells],
                     np.full(members, sink),
                 ]
             ),
-            low=np.concatenate([none(of), none(self.kept), none(far), low, choice.low]),
-            high=np.concatenate([none(of) + 1, held[self.kept], far, high, choice.high]),
-            cost=np.concatenate([extra_cost, kept_cost, deal_cost, none(low), none(choice.low)]),
+            low=np.concatenate([none(of), none(self.kept), none(enter), none(deal), low, choice.low]),
+            high=np.concatenate([none(of) + 1, held[self.kept], problem.classes.size[enter], far, high, choice.high]),
+            cost=np.concatenate([extra_cost, kept_cost, self.doors[2] * rack, none(deal), none(low), none(choice.low)]),
             flow=np.concatenate(
-                [extra, kept, none(far), through, np.clip(load, choice.low, choice.high).astype(np.int64)]
+                [extra, kept, none(enter), none(deal), through, np.clip(load, choice.low, choice.high).astype(np.int64)]
             ),
         )
-        self.ends = np.cumsum([len(of), len(self.kept), len(far)]).tolist()
+        self.ends = np.cumsum([len(of), len(self.kept), len(enter), len(deal)]).tolist()
         placed = np.bincount(pairs.topic, sure, len(pairs.share)).astype(np.int64)
         plain = simple[pairs.first[:-1]][topic_of]
         self.supply = np.zeros(nodes, np.int64)
-        self.supply[:classes] = problem.size - np.where(plain, placed[topic_of], 0)
+        self.supply[:classes] = problem.classes.size - np.where(plain, placed[topic_of], 0)
         self.supply[classes:sink] = base
-        self.supply[sink] = -int(problem.size.sum())
+        self.supply[sink] = -int(problem.classes.size.sum())
 
 
-def _deals(topic_of: Ints, pairs: _Pairs, simple: Bools) -> tuple[Ints, Ints]:
-    """Classes of topics with several, each with all pairs of its topic: parallel arrays."""
-    plain = simple[pairs.first[:-1]]
-    several = np.flatnonzero(~plain[topic_of])
-    begin, count = pairs.first[topic_of[several]], np.diff(pairs.first)[topic_of[several]]
-    at = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    return np.repeat(several, count), np.repeat(begin, count) + at
+def _deals(
+    problem: Problem, topic_of: Ints, pairs: _Pairs, simple: Bools
+) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints], int]:
+    """How units of topics with several classes reach members.
+
+    Returns:
+        Doors of classes, and deals to pairs: see `_Network`; and the number of stalls.
+    """
+    of = problem.classes
+    rack = of.rack[of.kind[pairs.member]]
+    near = np.zeros((len(pairs.share), of.cost.shape[1]), bool)
+    near[pairs.topic, rack] = True
+    several = np.flatnonzero(~simple[pairs.first[:-1]][topic_of])
+    doors, stall = entrances(topic_of, several, near, of.cost)
+    cells = np.flatnonzero(~simple)
+    beside = stall[pairs.topic[cells], rack[cells]]
+    on = np.flatnonzero(beside != UNASSIGNED)
+    on = on[np.argsort(beside[on], kind="stable")]
+    deals = np.concatenate([pairs.topic[cells], beside[on]]), np.concatenate([cells, cells[on]])
+    return doors, deals, int(max(stall.max(), len(near) - 1)) + 1

@@ -34,6 +34,17 @@ class Priced(Indexed):
     costs: RackCosts | None = None
 
 
+def distinct(table: Ints) -> tuple[Ints, Ints]:
+    """The first of each kind of equal rows, ascending; and each row's kind. Cost: O(rows log rows) comparisons."""
+    table = np.ascontiguousarray(table)
+    whole = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    _, first, same = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return first[order], number[same.ravel()]
+
+
 def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     """Compute the rack costs of a group's positions. Cost: O(P), plus rows times racks."""
     if isinstance(indexed, Priced) and indexed.costs is not None:

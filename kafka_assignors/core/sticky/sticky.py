@@ -5,8 +5,6 @@ docs/optimum.md shows on one small group how the optimum is found and proven.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..group import Group
@@ -14,8 +12,9 @@ from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
 from . import flow, quotas, spread
+from .flow import Classes
 from .objective import Objective
-from .racks import RackCosts, position_costs
+from .racks import RackCosts, distinct, position_costs
 
 DEFAULT = Objective()
 
@@ -82,8 +81,10 @@ def _classes(claims: Claims, objective: Objective) -> Classes:
 
 
 def _units(claims: Claims, objective: Objective, classes: Classes, had: tuple[Ints, Ints, Ints]) -> flow.Units:
-    problem = flow.Problem(classes.size, classes.allowed, classes.cost, classes.kind, had, objective.racks_first)
-    return quotas.optimum(problem, classes.topic(claims.indexed)) if objective.spread_first else flow.optimum(problem)
+    problem = flow.Problem(classes, had, objective.racks_first)
+    if objective.spread_first:
+        return quotas.optimum(problem, topics_of(classes, claims.indexed))
+    return flow.optimum(problem)
 
 
 def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
@@ -99,30 +100,12 @@ def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]
     return cells // members, cells % members, count
 
 
-@dataclass(frozen=True)
-class Classes:
-    """Classes: partitions that the same members may have at the same cost. Kinds: members that are alike.
-
-    Args:
-        of: int[P], class of each position, `UNASSIGNED` if nobody subscribes.
-        size: int[G], partitions per class.
-        allowed: bool[G, K], which kinds may have the class.
-        cost: int[G, K], rack cost of a partition above that of the cheapest allowed kind.
-        kind: int[M], each member's kind.
-    """
-
-    of: Ints
-    size: Ints
-    allowed: Bools
-    cost: Ints
-    kind: Ints
-
-    def topic(self, indexed: Indexed) -> Ints:
-        """int[G], the topic of each class; of one of its partitions, unless classes are by topic."""
-        topic = np.zeros(len(self.size), np.int64)
-        some = self.of != UNASSIGNED
-        topic[self.of[some]] = indexed.topic_of()[some]
-        return topic
+def topics_of(classes: Classes, indexed: Indexed) -> Ints:
+    """int[G], the topic of each class; of one of its partitions, unless classes are by topic."""
+    topic = np.zeros(len(classes.size), np.int64)
+    some = classes.of != UNASSIGNED
+    topic[classes.of[some]] = indexed.topic_of()[some]
+    return topic
 
 
 def classify(indexed: Indexed, prices: RackCosts, *, by_topic: bool = False) -> Classes:
@@ -134,49 +117,60 @@ def classify(indexed: Indexed, prices: RackCosts, *, by_topic: bool = False) -> 
         by_topic: Whether partitions of different topics are in different classes.
 
     Costs are relative to the cheapest allowed kind, because a cost that every subscriber would pay does not matter.
-    Cost: O(P + T * K); in a group with racks, also topics times distinct rack sets per topic.
+    Cost: O(P + T * S); in a group with racks, O(P log P), and classes times racks.
     """
+    one, none = np.ones((1, 1), bool), np.zeros(1, np.int64)
     if len(indexed.subscriptions) == prices.rows.size == 1 and indexed.reads.any() and not by_topic:
         of = np.repeat(np.where(indexed.reads[0], 0, UNASSIGNED), np.diff(indexed.first))
         size = np.array([np.count_nonzero(of == 0)])
-        return Classes(of, size, np.ones((1, 1), bool), np.zeros((1, 1), np.int64), np.zeros_like(prices.rack))
+        return Classes(of, size, none, one, none[:, None], none, none, np.zeros_like(prices.rack))
     alike: dict[tuple[int, int], int] = {}
     pairs = zip(indexed.subscription.tolist(), prices.rack.tolist(), strict=True)
     kind = np.array([alike.setdefault(pair, len(alike)) for pair in pairs], np.int64)
     subscription, rack = np.array(list(alike), np.int64).reshape(-1, 2).T
-    reads = indexed.reads[subscription]
-    price = prices.rows[:, rack]
 
-    found: dict[tuple[int, bytes, bytes], int] = {}
-    known: dict[tuple[int, bytes, int], int] = {}  # topic if it matters, readers, cost row -> class
-    allowed: list[Bools] = []
-    cost: list[Ints] = []
-    of = np.full(indexed.size, UNASSIGNED)
-    columns = np.ascontiguousarray(reads.T)
-    free = np.zeros(len(alike), np.int64)  # the cost row without racks
-    priced = [bool(row.any()) for row in price]
-    class_of = np.full(len(indexed.topics), UNASSIGNED)  # if all partitions of a topic cost the same
+    columns = np.ascontiguousarray(indexed.reads.T)
+    sets: dict[tuple[int, bytes], int] = {}  # topic if it matters, readers -> row of `allowed`
+    readers = np.full(len(indexed.topics), UNASSIGNED)
     for t in np.flatnonzero(columns.any(axis=1)).tolist():
-        at = slice(*indexed.first[t : t + 2].tolist()) if len(price) > 1 else slice(0)
-        column = columns[t]
-        key = column.tobytes()
-        apart = t if by_topic else UNASSIGNED
-        rows = np.unique(prices.of[at]).tolist() if len(price) > 1 else [0]
-        number = np.zeros(len(price), np.int64)
-        for row in rows:
-            if (apart, key, row) not in known:
-                beyond = np.where(column, price[row] - price[row][column].min(), 0) if priced[row] else free
-                known[apart, key, row] = found.setdefault((apart, key, beyond.tobytes()), len(found))
-                if known[apart, key, row] == len(allowed):
-                    allowed.append(column)
-                    cost.append(beyond)
-            number[row] = known[apart, key, row]
-        if len(price) > 1:
-            of[at] = number[prices.of[at]]
-        else:
-            class_of[t] = number[0]
-    if len(price) == 1:
-        of = np.repeat(class_of, np.diff(indexed.first))
-    shape = len(found), len(alike)
-    size = np.bincount(of[of != UNASSIGNED], minlength=len(found))
-    return Classes(of, size, np.array(allowed, bool).reshape(shape), np.array(cost, np.int64).reshape(shape), kind)
+        readers[t] = sets.setdefault((t if by_topic else UNASSIGNED, columns[t].tobytes()), len(sets))
+    allowed = np.array([np.frombuffer(column, bool) for _, column in sets], bool).reshape(len(sets), columns.shape[1])
+    if len(prices.rows) == 1:
+        of = np.repeat(readers, np.diff(indexed.first))
+        every, free = np.arange(len(sets)), np.zeros((len(sets), prices.rows.shape[1]), np.int64)
+    else:
+        of, every, free = _priced(indexed, prices, readers, _near(allowed, subscription, rack, prices.rows.shape[1]))
+    size = np.bincount(of[of != UNASSIGNED], minlength=len(every))
+    return Classes(of, size, every, allowed, free, subscription, rack, kind)
+
+
+def _near(allowed: Bools, subscription: Ints, rack: Ints, racks: int) -> Bools:
+    """bool[N, R], the racks of the readers."""
+    near: Bools = np.array([allowed[:, subscription[rack == r]].any(axis=1) for r in range(racks)], bool).T
+    return near
+
+
+def _priced(indexed: Indexed, prices: RackCosts, readers: Ints, near: Bools) -> tuple[Ints, Ints, Ints]:
+    """Split partitions with the same readers by cost.
+
+    Args:
+        indexed: The group as integers.
+        prices: Its rack costs.
+        readers: int[T], the readers of each topic, or `UNASSIGNED`.
+        near: bool[N, R], their racks.
+
+    Returns:
+        int[P], the class of each position; int[G], its readers; int[G, R], its costs above the least of its readers.
+    """
+    rows = len(prices.rows)
+    code = indexed.topic_of() * rows + prices.of
+    code, inverse = np.unique(code[readers[indexed.topic_of()] != UNASSIGNED], return_inverse=True)
+    who, row = readers[code // rows], code % rows
+    cost = np.where(near[who], prices.rows[row], 0)
+    least = np.where(near[who], cost, cost.max(initial=0)).min(axis=1, initial=cost.max(initial=0))
+    cost = np.where(near[who], cost - least[:, None], 0)
+    # Equal costs at the same readers are one class; classes are in the order of their first partition.
+    first, same = distinct(np.column_stack([who, cost]))
+    of = np.full(indexed.size, UNASSIGNED)
+    of[readers[indexed.topic_of()] != UNASSIGNED] = same[inverse]
+    return of, who[first], cost[first]

@@ -27,24 +27,32 @@ def drawn(seed):
         if len(able):
             np.add.at(cells[g], able[(rng.integers(0, 99) + np.arange(size[g])) % len(able)], 1)
     held = np.nonzero(cells)
-    return flow.Problem(size, allowed, cost, kind, (*held, cells[held]), bool(rng.random() < 0.5))
+    return flow.Problem(classes_of(size, allowed, cost, kind), (*held, cells[held]), bool(rng.random() < 0.5))
+
+
+def classes_of(size, allowed, cost, kind):
+    """Classes with readers of their own, and kinds with a subscription and a rack of their own."""
+    groups, kinds = map(np.arange, allowed.shape)
+    return flow.Classes(np.repeat(groups, size), size, groups, allowed, cost, kinds, kinds, kind)
 
 
 def worth(problem, units):
     """Sum of squared loads, then cost in racks and units not kept, in their order. All is given out as is allowed."""
-    given = np.zeros((len(problem.size), len(problem.kind)), np.int64)
+    classes = problem.classes
+    given = np.zeros((len(classes.size), len(classes.kind)), np.int64)
     np.add.at(given, problem.cells[:2], units.kept)
     np.add.at(given, units.dealt[:2], units.dealt[2])
-    assert (given.sum(axis=1) == problem.size).all()
-    assert not given[~problem.allowed[:, problem.kind]].any()
+    assert (given.sum(axis=1) == classes.size).all()
+    assert not given[~classes.may()[classes.readers][:, classes.kind]].any()
     assert ((units.kept >= 0) & (units.kept <= problem.cells[2])).all()
-    racks, kept = int((given * problem.cost[:, problem.kind]).sum()), int(units.kept.sum())
+    racks, kept = int((given * classes.cost[:, classes.rack[classes.kind]]).sum()), int(units.kept.sum())
     return int((given.sum(axis=0) ** 2).sum()), *((racks, -kept) if problem.racks_first else (-kept, racks))
 
 
 def blocks(problem):
-    crew = np.bincount(problem.kind, minlength=problem.allowed.shape[1])
-    found = levels.levels(problem.size, problem.allowed, crew)
+    classes = problem.classes
+    crew = np.bincount(classes.kind, minlength=len(classes.rack))
+    found = levels.levels(classes.size, classes.allowed, crew)
     return sorted((b.classes.tolist(), b.kinds.tolist(), b.low, b.extras) for b in found)
 
 
@@ -103,7 +111,7 @@ def overlapping(joining):
     allowed = np.ones((40, 40 + joining), bool)
     allowed[classes, owners] = reads
     cells = classes[reads], owners[reads], np.full(800, 2)
-    return flow.Problem(np.full(40, 40), allowed, allowed * 0, np.arange(40 + joining), cells)
+    return flow.Problem(classes_of(np.full(40, 40), allowed, allowed * 0, np.arange(40 + joining)), cells)
 
 
 def test_a_group_at_rest_needs_no_flow(flows):
