@@ -46,7 +46,7 @@ def _led(name: str, topics: int, each: int, members: int, rounds: int, *, told: 
         began = time.thread_time()
         joined = [(member, None, decode_subscription(data)) for member, data in sent]
         read = time.thread_time()
-        agreed = made.agreed(joined)[0] if told else made
+        agreed = made.agreed(joined, counts)[0] if told else made
         decoded = decode("weighted", joined, counts)
         known = time.thread_time()
         answer, _ = agreed.assign_bytes(decoded)

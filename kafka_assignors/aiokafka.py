@@ -194,7 +194,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         found: tuple[Any, ...] = ()
         if any(each.rack for _, _, each in joined):  # the lookup is slow, so only if a member has a rack
             found = racks(cluster, partitions)
-        strategy, differing = self._strategy.agreed(joined)
+        strategy, differing = self._strategy.agreed(joined, partitions)
         group = decode(self.name, joined, partitions, *found)
         assigned, facts = strategy.assign_bytes(group)
         coordinator = _calling_coordinator()

@@ -127,8 +127,8 @@ def replay(
         partitions: topic -> partition count, as the leader saw the cluster.
         racks: topic -> per partition its replicas' racks, as the leader saw them.
         leaders: topic -> per partition its leader's rack, as the leader saw it.
-        options: The options of the leader's assignor; they apply if members send none. The own part of each member
-            (`Strategy.individual`) is read from the bytes.
+        options: The options of the leader's assignor; they apply unless more than half of the members have others. The
+            own part of each member (`Strategy.individual`) is read from the bytes.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
@@ -143,6 +143,6 @@ def replay(
     joined = [(ids[0], ids[1], each) for ids, each in zip(sent, subscriptions, strict=True)]
     made = strategy(name)
     kept = {option: value for option, value in options.items() if option not in made.individual}
-    elected, _ = made.with_options(**kept).agreed(joined)
+    elected, _ = made.with_options(**kept).agreed(joined, partitions)
     assignment, _ = elected.assign(decode(name, joined, partitions, racks, leaders))
     return assignment

@@ -122,8 +122,10 @@ class Config(Strategy):
         self._fallbacks = fallbacks
         super().__init__(name)
 
+    unsent: Mapping[str, Any] = {"uncovered": "error"}
+
     def configure(self, table: fixed.Table | None = None, uncovered: str = "roundrobin") -> None:
-        if uncovered != "error" and uncovered not in self._fallbacks:
+        if not isinstance(uncovered, str) or (uncovered != "error" and uncovered not in self._fallbacks):
             raise ConfigError(f"uncovered must be 'error' or one of {', '.join(self._fallbacks)}, not {uncovered!r}")
         self._table = fixed.check({} if table is None else table)
         self._fallback = None if uncovered == "error" else self._fallbacks[uncovered].place
@@ -359,7 +361,7 @@ class ByWork(Strategy):
         return carried.encode_within(owned or (), since, rack, instance_id, options_.tell(self.told_options()))
 
     def said(self, user_data: bytes | None) -> compact.Carried:
-        return carried.decode(user_data, {}).said
+        return carried.claims(user_data, {})
 
     def told_by(self, user_data: bytes | None) -> bytes:
         return carried.options(user_data or b"")
@@ -370,7 +372,7 @@ class ByWork(Strategy):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         claims = []
         for subscription in subscriptions:
-            said = carried.decode(subscription.user_data, counts).said
+            said = carried.claims(subscription.user_data, counts)
             if subscription.owned:  # claims of a cooperative member; an eager one claims only in user data
                 generation = max(subscription.generation, said.generation)
                 claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
@@ -378,12 +380,32 @@ class ByWork(Strategy):
                 claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
         return claims
 
-    def agreed(self: Self, members: Iterable[Joined]) -> tuple[Self, tuple[Fact, ...]]:
-        """As `Strategy.agreed`, with what members send (`wire.weighted.inputs`)."""
-        heard = list(members)
-        winner, facts = super().agreed(heard)
-        told = {name: value for name, value in carried.inputs(heard).items() if name in self.defaults()}
-        return winner.with_options(**{**winner.options, **told}) if told else winner, facts
+    def agreed(self: Self, members: Iterable[Joined], partitions: Mapping[str, int]) -> tuple[Self, tuple[Fact, ...]]:
+        """As `Strategy.agreed`, with what each member sends of itself and its partitions (`wire.weighted.inputs`).
+
+        Each member's figures are validated as the options that they become.
+        """
+        members = list(members)
+        winner, differing = super().agreed(members, partitions)
+        topics = {id(sent.topics): sent.topics for _, _, sent in members}
+        counts = {t: partitions[t] for t in set[str]().union(*topics.values()) if t in partitions}
+        known, heard, facts = self.defaults(), [], list(differing)
+        for member_id, _, sent in members:
+            told = carried.decode(sent.user_data, counts)
+            why = told.garbage
+            own = {name: {member_id: value} for name, value in told.own.options().items() if name in known}
+            try:
+                if own:
+                    self.with_options(**own)
+            except ConfigError as error:
+                why = str(error)
+            if why:
+                text = f"figures of member {member_id!r} can't be read: {why}; ignored"
+                facts.append(Fact("options-unread", member_id, text))
+                told = carried.Carried(told.said)
+            heard.append((member_id, sent, told))
+        found = {name: value for name, value in carried.inputs(heard, counts).items() if name in known}
+        return winner.with_options(**{**winner.options, **found}) if found else winner, facts_.ordered(facts)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         claims = claims or resolve(indexed.group)

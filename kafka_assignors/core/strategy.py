@@ -58,11 +58,13 @@ class Strategy:
         withholds: Whether a partition that leaves a member that still holds it stays unassigned for one rebalance.
         individual: Names of options that each member sets for itself, and of assignor arguments that decide what the
             member sends. There is no vote on them, and a replay reads them from the bytes.
+        unsent: Option -> a value with which a leader raises. Members don't send it, and it is refused from them.
     """
 
     uses_claims = False
     withholds = False
     individual: Collection[str] = ()
+    unsent: Mapping[str, Any] = {}
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -121,8 +123,30 @@ class Strategy:
         return {
             name: value
             for name, value in self.options.items()
-            if name not in self.individual and value != plain(known[name])
+            if name not in self.individual
+            and value != plain(known[name])
+            and not (name in self.unsent and value == self.unsent[name])
         }
+
+    def as_told(self: Self, told: bytes) -> Self | None:
+        """This strategy with options that a member sent, validated as those of a constructor; None for a digest.
+
+        Args:
+            told: Bytes of any origin.
+
+        Raises:
+            ValueError: They are no options of this strategy, or options that no member sets for others. A `ConfigError`
+                is one.
+        """
+        chosen = options_.read(told)
+        if chosen is None:
+            return None
+        for option, value in chosen.items():
+            if option in self.individual:
+                raise ConfigError(f"each member sets {option} for itself, and no member for others")
+            if option in self.unsent and value == self.unsent[option]:
+                raise ConfigError(f"{option}={value!r} would stop the leader of other members")
+        return self.with_options(**chosen)
 
     def needs(self) -> Collection[str]:
         """Which of a group's ``racks`` and ``leaders`` the assignment depends on; only these are looked up."""
@@ -179,39 +203,49 @@ class Strategy:
         """
         raise NotImplementedError
 
-    def agreed(self: Self, members: Iterable[Joined]) -> tuple[Self, tuple[Fact, ...]]:
-        """This strategy with the options in effect in a group, and facts about them; the same under any leader.
+    def agreed(
+        self: Self,
+        members: Iterable[Joined],
+        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose members send figures of partitions)
+    ) -> tuple[Self, tuple[Fact, ...]]:
+        """This strategy with the options in effect in a group, and facts about them. Nothing that members send raises.
 
-        The options that most members send are in effect; a tie goes to the smallest text. Members that send none do not
-        vote. If no member sends any, or only digests (`options.MOST`), the leader's own options are in effect.
+        The options that more than half of the members send are in effect, under any leader; otherwise the leader's own
+        are. A member that sends none has the defaults; under Java's names it may be another client, and counts for no
+        options. A digest (`options.MOST`) counts for the options of a leader that sends it, too.
+
+        Args:
+            members: The members as they joined.
+            partitions: topic -> partition count, as the leader sees the cluster.
         """
+        members = list(members)
         if not self.defaults():
             return self, ()
-        members = list(members)
         told_by = [self.told_by(subscription.user_data) for _, _, subscription in members]
         if not any(told_by):  # the usual group
             return self, ()
         held: dict[bytes, list[str]] = {}
         for told, (member_id, _, _) in zip(told_by, members, strict=True):
             held.setdefault(told, []).append(member_id)
+        mine = options_.tell(self.told_options())
         silent = held.pop(b"", [])
-        votes: dict[bytes, Self] = {}
+        made: dict[bytes, Self | None] = {}
         facts = []
         for told, by in list(held.items()):
             try:
-                if (chosen := options_.read(told)) is not None:
-                    votes[told] = self.with_options(**chosen)
+                made[told] = self if told == mine else self.as_told(told)
             except ValueError as error:  # a ConfigError is one
                 del held[told]
                 text = f"options of member {by[0]!r} can't be read: {error}; ignored"
                 facts.append(Fact("options-unread", by[0], text))
-        mine = options_.tell(self.told_options())
-        winner = min(votes, key=lambda told: (-len(held[told]), told), default=mine)
-        if silent and held and (mine == b"" or self.name not in userdata.JAVAS):
-            held[b""] = silent  # under Java's names they may be other clients, which send no options
+        if silent and (mine == b"" or self.name not in userdata.JAVAS):
+            held[b""] = silent
+            made[b""] = self if mine == b"" else self.with_options()
+        most = next((told for told, by in held.items() if 2 * len(by) > len(members)), None)
+        elected = (None if most is None else made[most]) or self  # a digest of options that the leader lacks names none
         if len(held) > 1 or (held and mine not in held):
-            facts.append(options_.differ(held, votes.get(winner, self).told_options(), voted=bool(votes)))
-        return votes.get(winner, self), facts_.ordered(facts)
+            facts.append(options_.differ(held, most, elected.told_options()))
+        return elected, facts_.ordered(facts)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         """The assignment as an array.

@@ -1,17 +1,21 @@
 """The options that members send each other, and the choice between them if they differ.
 
-The leader may not know the other members' options, but during a rolling change of options every leader must compute the
-same assignment. So each member sends its options as a short text, and the choice depends on these texts alone.
+The leader may not know the other members' options, but during a rolling change of options leaders should compute the
+same assignment. So each member sends its options as a short text. The options that more than half of the members send
+are in effect, under any leader; otherwise the leader's own are. So no single member changes how the partitions of
+others are placed.
 
 A member sends its non-default options as JSON with sorted keys, or nothing if there are none, as other clients do. A
 text of more than `MOST` bytes is replaced by its digest, because one record of the coordinator's log contains the
-copies of all members. Members that send nothing don't vote: a group with other clients keeps its ``parity="java"``.
+copies of all members. What each member sets for itself (its capacity, its weights) isn't in the text, and neither is
+what makes a leader raise an error.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +24,17 @@ from .facts import Fact, some
 MOST = 512
 """Maximum bytes of options per member: the options of a thousand members fit into a record of one megabyte."""
 DIGEST = "sha256:"
+
+
+def finite(value: Any) -> float | None:
+    """A number as a float; None if it is something else, a bool, or no finite float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # an int of 309 digits or more
+        return None
+    return number if math.isfinite(number) else None
 
 
 def tell(options: Mapping[str, Any]) -> bytes:
@@ -54,13 +69,13 @@ def read(told: bytes) -> Mapping[str, Any] | None:
     return options
 
 
-def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, voted: bool) -> Fact:
+def differ(held: Mapping[bytes, Sequence[str]], most: bytes | None, winner: Mapping[str, Any]) -> Fact:
     """The fact that members have different options.
 
     Args:
         held: Encoded options -> the members that sent them; `read` accepts every key.
-        winner: The options in effect.
-        voted: Whether the members' votes decided, and not the leader's own options.
+        most: The options of more than half of the members; None if there are none.
+        winner: The options in effect: these, or the leader's own.
     """
     each = {told: (read(told) if told else {}) for told in sorted(held)}
     all_ = [options or {} for options in (*each.values(), winner)]
@@ -73,11 +88,13 @@ def differ(held: Mapping[bytes, Sequence[str]], winner: Mapping[str, Any], *, vo
         f"{told.decode() if options is None else text(options)} ({some(list(map(repr, sorted(held[told]))))})"
         for told, options in each.items()
     ]
-    rule = (
-        f"{text(winner)} applies under any leader, because most members that send options send these"
-        if voted
-        else f"the leader's own options apply, because members send only a digest of options above {MOST} bytes"
-    )
+    own = "the leader's own options apply"
+    if most is None:
+        rule = f"{own} ({text(winner)}), because no options are those of more than half of the members"
+    elif each[most] is None and tell(winner) != most:
+        rule = f"{own}, because more than half of the members send only a digest of options above {MOST} bytes"
+    else:
+        rule = f"{text(winner)} applies under any leader, because more than half of the members have these"
     text_ = f"members have different options: {some(have)}; {rule}. Give all members the same options"
     return Fact("options-differ", "", text_)
 

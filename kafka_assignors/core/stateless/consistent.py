@@ -11,6 +11,7 @@ from ...errors import ConfigError
 from ..group import Group
 from ..group.assignment import Assignment
 from ..group.indexed import UNASSIGNED, Indexed, Ints
+from ..group.options import finite
 from .per_topic import by_identity
 from .ring import HASHES, Hashes, Ring, check_virtual_nodes, numbered
 
@@ -25,9 +26,10 @@ def check(epsilon: float | None, virtual_nodes: int, hash: str) -> None:
         ConfigError: `assign` does not accept an option.
     """
     if epsilon is not None:
+        number = finite(epsilon)
         if not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
             raise ConfigError(f"epsilon must be a number like 0.25, or None for no bound, not {epsilon!r}")
-        if not 0 <= epsilon < float("inf"):
+        if number is None or number < 0:
             raise ConfigError(f"epsilon must be 0 or more and finite, or None for no bound, not {epsilon}")
     if not isinstance(hash, str) or hash not in HASHES:
         raise ConfigError(f"hash must be one of {', '.join(HASHES)}, not {hash!r}")
@@ -104,7 +106,7 @@ def owners(
 def most(partitions: int, members: int, epsilon: float) -> int:
     """The cap of `assign`. Exact: epsilon is taken as the decimal number of its shortest form."""
     mean = Fraction(partitions, members)
-    return max(ceil(mean), floor((1 + Fraction(str(epsilon))) * mean))
+    return min(partitions, max(ceil(mean), floor((1 + Fraction(str(epsilon))) * mean)))
 
 
 def _filled(ring: Ring, hashes: Hashes, members: int, cap: int) -> Ints:

@@ -21,6 +21,7 @@ from ...errors import ConfigError
 from ..group.claims import Claims
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
+from ..group.options import finite
 from ..sticky.objective import Objective
 from ..sticky.racks import RackCosts, position_costs
 
@@ -137,13 +138,14 @@ def checked_capacity(capacity: Mapping[str, float] | None) -> dict[str, float]:
 
 def one_capacity(value: Any, of: str = "") -> float:
     """Validate one capacity; raises `ConfigError` if it is invalid."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    number = finite(value)
+    if number is None or number < 0:
         raise ConfigError(
             f"capacity {f'of {of} ' if of else ''}must be a number of 0 (standby) or above, not {value!r}"
         )
-    if value and not 1e-6 <= value <= 1e6:
+    if number and not 1e-6 <= number <= 1e6:
         raise ConfigError(f"capacity {f'of {of} ' if of else ''}must be 0 or from 1e-6 to 1e6, not {value!r}")
-    return float(value)
+    return number
 
 
 def one_limit(priority: Any, max_work: Any) -> tuple[int, float]:
@@ -156,9 +158,10 @@ def one_limit(priority: Any, max_work: Any) -> tuple[int, float]:
         raise ConfigError(f"priority must be an integer of at most 2**31, not {priority!r}")
     if max_work is None:
         return priority, math.inf
-    if isinstance(max_work, bool) or not isinstance(max_work, int | float) or not 0 < max_work < math.inf:
+    cap = finite(max_work)
+    if cap is None or cap <= 0:
         raise ConfigError(f"max_work must be a number above 0 in the unit of the weights, or None, not {max_work!r}")
-    return priority, float(max_work)
+    return priority, cap
 
 
 @dataclass(frozen=True)
@@ -196,12 +199,13 @@ def wishes(
     for member, value in (priority or {}).items():
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 1 << 31:
             raise ConfigError(f"priority of {member!r} must be an integer, not {value!r}")
-    for member, cap in (max_work or {}).items():
-        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0 < cap < math.inf:
-            raise ConfigError(f"max_work of {member!r} must be a number above 0, not {cap!r}")
+    caps = {member: finite(cap) for member, cap in (max_work or {}).items()}
+    for member, cap in caps.items():
+        if cap is None or cap <= 0:
+            raise ConfigError(f"max_work of {member!r} must be a number above 0, not {(max_work or {})[member]!r}")
     return Wishes(
         dict(priority or {}),
-        {member: float(cap) for member, cap in (max_work or {}).items()},
+        {member: cap for member, cap in caps.items() if cap is not None},
         _state(state),
         _resting(resting),
     )
@@ -218,6 +222,8 @@ def _resting(given: Any) -> dict[str, list[int]]:
     if isinstance(given, Mapping):
         given = [(topic, p) for topic, ids in given.items() for p in (ids if isinstance(ids, Iterable) else [None])]
     found: dict[str, set[int]] = {}
+    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        raise ConfigError(f"resting must be a list of (topic, partition), or topic -> partitions, not {given!r}")
     for each in given or ():
         if not (isinstance(each, tuple | list) and len(each) == 2 and isinstance(each[0], str)) or not _is_partition(
             each[1]

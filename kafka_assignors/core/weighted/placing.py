@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +15,7 @@ from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Ints
+from ..group.options import finite
 from ..group.order import utf16
 from ..sticky import maxflow
 from . import engine, exact
@@ -81,7 +81,8 @@ def placing_of(  # one parameter per option
     Raises:
         ConfigError: An option is invalid.
     """
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
+    share, since = finite(epsilon), finite(since_s)
+    if share is None or share <= 0:
         raise ConfigError(f"epsilon must be a number above 0, like {EPSILON}, not {epsilon!r}")
     if move_budget is not None and (
         isinstance(move_budget, bool) or not isinstance(move_budget, int) or move_budget < 0
@@ -89,18 +90,18 @@ def placing_of(  # one parameter per option
         raise ConfigError(f"move_budget must be a number of moves from 0, or None, not {move_budget!r}")
     if not isinstance(hysteresis, bool):
         raise ConfigError(f"hysteresis must be True or False, not {hysteresis!r}")
-    if isinstance(eager, str) or not isinstance(eager, bool | Collection):
+    if isinstance(eager, str) or not (
+        isinstance(eager, bool) or (isinstance(eager, Collection) and all(isinstance(each, str) for each in eager))
+    ):
         raise ConfigError(f"eager must be True, False or a list of member ids, not {eager!r}")
     if isinstance(checks, bool) or not isinstance(checks, int) or checks < 0:
         raise ConfigError(f"checks must be a number of checks from 0, not {checks!r}")
-    if since_s is not None and (
-        isinstance(since_s, bool) or not isinstance(since_s, int | float) or not 0 <= since_s < math.inf
-    ):
+    if since_s is not None and (since is None or since < 0):
         raise ConfigError(f"since_s must be seconds from 0, or None, not {since_s!r}")
     if not isinstance(seconds, bool):
         raise ConfigError(f"seconds must be True or False, not {seconds!r}")
     of_capacity = OF_CAPACITY if seconds else 0.0
-    options = engine.Options(float(epsilon), move_budget, hysteresis, checks, since_s, of_capacity)
+    options = engine.Options(share, move_budget, hysteresis, checks, since_s, of_capacity)
     who = eager if isinstance(eager, bool) else frozenset(eager)
     also = wishes(priority, max_work, state, resting if hysteresis else None)
     return Placing(checked(weights), checked_capacity(capacity), options, who, also)

@@ -91,7 +91,7 @@ def decode(data: bytes | None) -> Balance | None:
     if not data or data[0] != VERSION or zlib.crc32(data[5:]) != int.from_bytes(data[1:5], "big"):
         return None
     try:
-        head, weights = unpacked(data[5:], _HEAD.size, _Any())
+        head, weights, _ = unpacked(data[5:], _HEAD.size, _Any())
         bound, greatest, measured, partitions, withheld, moved = _HEAD.unpack(head)
         return Balance(bound, greatest, measured, partitions, withheld, moved, weights)
     except UNREADABLE:

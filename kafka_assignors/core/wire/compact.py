@@ -24,6 +24,7 @@ import json
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ VERSION = 2
 RECORD_LIMIT = 1_000_000
 """Bytes. The subscriptions and assignments of all members are one record of ``__consumer_offsets``. A broker accepts
 1,048,588 bytes by default (``message.max.bytes``); above this limit, no rebalance of the group can complete."""
+TOO_LONG = -1
+"""What a number of more than 35 bits is read as."""
 LIMIT_TEXT = "a broker stores 1,048,588 for a whole group by default (message.max.bytes)"
 
 Ints = NDArray[np.int64]
@@ -152,23 +155,64 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
 
 
 def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
+    content = inflated(body, limits.UNPACKED_BYTES)
+    end = 4 + int.from_bytes(content[:4], "big")
+    rack, instance_id, *topics = names(content[4:end], "claims", nullable=2)
+    each = np.frombuffer(content, np.uint8)[min(end, len(content)) :]
+    read, ends = numbers(each)
+    if not len(ends) or ends[-1] + 1 != len(each):
+        raise ValueError("cut off")
+    if read.min() == TOO_LONG:
+        raise ValueError("a number of more than 35 bits")
+    generation = int(read[0]) - 1
+    if generation >= 1 << 31:
+        raise ValueError(f"a generation beyond int32: {generation}")
+    return Carried(_claimed(topics, read, partitions), generation, rack, instance_id)
+
+
+def inflated(body: bytes, most: int) -> bytes:
+    """Decompress at most this number of bytes.
+
+    Raises:
+        ValueError: There are more, or the end is missing.
+        zlib.error: Bytes that are not deflate.
+    """
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = unpacker.decompress(body, limits.UNPACKED_BYTES)
+    content = unpacker.decompress(body, max(most, 1))  # 0 would mean no limit
     if not unpacker.eof:
         raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
-    end = 4 + int.from_bytes(content[:4], "big")
-    text = content[4:end]
+    return content
+
+
+@overload
+def names(text: bytes, of: str) -> list[str]: ...
+
+
+@overload
+def names(text: bytes, of: str, nullable: int) -> list[Any]: ...
+
+
+def names(text: bytes, of: str, nullable: int = 0) -> list[Any]:
+    """Decode a JSON list of strings.
+
+    Args:
+        text: The bytes.
+        of: What the names are of, for errors.
+        nullable: How many of the first must be there and may be null.
+
+    Raises:
+        ValueError: It is something else, or longer than `limits.TOPICS`.
+        RecursionError: It is nested too deeply.
+    """
     if text.count(b",") > limits.TOPICS:  # a list has a comma between values
-        raise ValueError(f"claims of more than {limits.TOPICS:,} topics")
-    names = json.loads(text.decode())
-    if not (isinstance(names, list) and len(names) >= 2 and all(isinstance(name, str) for name in names[2:])):
+        raise ValueError(f"{of} of more than {limits.TOPICS:,} topics")
+    found = json.loads(text.decode())
+    if not (isinstance(found, list) and len(found) >= nullable):
         raise ValueError("not a list of names")
-    rack, instance_id, *topics = names
-    if not all(name is None or isinstance(name, str) for name in (rack, instance_id)):
-        raise ValueError("the rack or the instance id is not a string")
-    numbers = _numbers(content[end:])
-    owned = _claimed(topics, numbers, partitions)
-    return Carried(owned, int(numbers[0]) - 1, rack, instance_id)
+    if not all(isinstance(each, str) or (each is None and n < nullable) for n, each in enumerate(found)):
+        raise ValueError("a name, the rack or the instance id is not a string")
+    "".join(filter(None, found)).encode()  # JSON can write half of a character, which no client can send on
+    return found
 
 
 def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]) -> Partitions:
@@ -246,25 +290,20 @@ def _varints(values: Ints) -> bytes:
     return out.tobytes()
 
 
-def _numbers(data: bytes) -> Ints:
-    """Decode LEB128 numbers."""
-    each = np.frombuffer(data, np.uint8)
+def numbers(each: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Decode LEB128 numbers, up to the last one that is complete.
+
+    Returns:
+        The numbers, and the offset of each one's last byte. Those of more than 35 bits count as `TOO_LONG`.
+    """
     last = np.flatnonzero(each < 0x80)
-    if not len(last) or last[-1] != len(each) - 1:
-        raise ValueError("cut off")
-    if len(last) == len(each):
-        return each.astype(np.int64)
-    size = np.empty_like(last)
-    size[0] = last[0] + 1
-    np.subtract(last[1:], last[:-1], out=size[1:])
-    if size.max() > 5:
-        raise ValueError("a number of more than 35 bits")
     values: Ints = each[last].astype(np.int64)
+    if not len(last) or last[-1] + 1 == len(last):
+        return values, last
+    size = np.diff(last, prepend=-1)
     long = np.flatnonzero(size > 1)
-    last, size = last[long], size[long]
-    some = np.zeros(len(long), np.int64)
-    for k in range(int(size.max())):  # from a number's last byte (its highest bits) to its first
-        has = np.flatnonzero(size > k)
-        some[has] |= (each[last[has] - k] & 0x7F).astype(np.int64) << 7 * (size[has] - 1 - k)
-    values[long] = some
-    return values
+    for k in range(1, 5):  # from a number's last byte (its highest bits) to its first
+        values[long] = values[long] << 7 | each[last[long] - k] & 0x7F
+        long = long[size[long] > k + 1]
+    values[long] = TOO_LONG
+    return values, last

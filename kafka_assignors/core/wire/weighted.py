@@ -29,14 +29,14 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..group import NO_GENERATION
+from ..group import NO_GENERATION, Partitions
 from ..group.indexed import Ints
 from ..group.order import utf16
 from . import compact, limits
@@ -45,8 +45,6 @@ from .protocol import Subscription, by_topic
 Floats = NDArray[np.float64]
 
 VERSION = 3
-MOST_PRIORITY = 1 << 31
-"""Of either sign."""
 STEPS = 16
 """Steps of a weight's byte per octave."""
 OTHERS = 4_000
@@ -56,6 +54,7 @@ Told = Mapping[str, tuple[Ints, Floats]]
 _OWN = struct.Struct(">dBB")
 _LIMITS = struct.Struct(">qd")
 _TOP = struct.Struct(">d")
+_GREATEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,17 @@ class Own:
         """The oldest version of the user data that has room for it."""
         return 1 if (self.priority, self.max_work) == (0, math.inf) else 2
 
+    def options(self) -> dict[str, float]:
+        """What is not at its default, under the names of the strategy's options; of any origin, so unchecked."""
+        found: dict[str, float] = {}
+        if self.capacity != 1.0:
+            found["capacity"] = self.capacity
+        if self.priority:
+            found["priority"] = self.priority
+        if self.max_work != math.inf:
+            found["max_work"] = self.max_work
+        return found
+
 
 @dataclass(frozen=True)
 class Moving:
@@ -105,12 +115,14 @@ class Carried:
         own: What it tells of itself.
         weights: topic -> ascending partition ids, and their weights.
         moving: What it tells about moves.
+        garbage: Why what follows the claims could not be decoded, "" if it could. All fields but `said` are then empty.
     """
 
     said: compact.Carried = field(default_factory=compact.Carried)
     own: Own = field(default_factory=Own)
     weights: Told = field(default_factory=dict)
     moving: Moving = field(default_factory=Moving)
+    garbage: str = ""
 
 
 def encode(claims: bytes, own: Own, weights: Told, moving: Moving | None = None) -> bytes:
@@ -169,43 +181,58 @@ def _values(codes: Any, top: float) -> Floats:
     known, of = np.unique(codes, return_inverse=True)
     values = top * np.exp2((known.astype(np.float64) - 255) / STEPS)
     # Keep two significant digits more than the code has, so that the result does not depend on the machine's exp2.
-    return np.where(known == 0, np.nan, np.array([float(f"{each:.4g}") for each in values]))[of]
+    rounded = np.minimum([float(f"{each:.4g}") for each in values], _GREATEST)  # rounding up may overflow
+    return np.where(known == 0, np.nan, rounded)[of]
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
+    Figures may be out of range: the options of the strategy validate them.
+
     Args:
         data: The user data.
         partitions: topic -> partition count; see `compact.decode`. Weights of other partitions are left out.
+
+    Cost: O(bytes unpacked), bounded by `limits`.
     """
-    if not data:
-        return Carried()
-    if data[0] > VERSION:
-        return Carried(compact.Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}"))
-    rest = data[5:]
-    if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
-        return Carried(compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"))
-    claims, rest = _block(rest)
-    said = compact.decode(claims, partitions)
+    said, rest = _split(data, partitions)
+    if rest is None or data is None:
+        return Carried(said)
     try:
-        moving = Moving()
+        moving, most = Moving(), limits.UNPACKED_BYTES
         if data[0] > 2:
             resting, rest = _block(rest)
             state, rest = _block(rest)
-            moving = Moving(unpacked(state, 0, partitions)[1], compact.decode(resting, partitions).owned)
+            _, known, most = unpacked(state, 0, partitions, most)
+            rests = compact.decode(resting, partitions)
+            if rests.garbage:
+                raise ValueError(f"resting partitions: {rests.garbage}")
+            moving = Moving(known, rests.owned)
         size = _OWN.size + (_LIMITS.size if data[0] > 1 else 0)
-        head, weights = unpacked(rest, size, partitions)
+        head, weights, _ = unpacked(rest, size, partitions, most)
         limits_ = _LIMITS.unpack(head[_OWN.size :]) if data[0] > 1 else ()
-        own = Own(*_OWN.unpack(head[: _OWN.size]), *limits_)
-        if not (math.isfinite(own.capacity) and 0 <= own.capacity <= 1e6):
-            raise ValueError(f"capacity {own.capacity} is out of range")
-        if not own.max_work > 0 or abs(own.priority) > MOST_PRIORITY:
-            raise ValueError(f"max_work {own.max_work} or priority {own.priority} is out of range")
-        return Carried(said, own, weights, moving)
+        return Carried(said, Own(*_OWN.unpack(head[: _OWN.size]), *limits_), weights, moving)
     except UNREADABLE as error:
-        why = f"{len(data)} bytes of user data cannot be read: {error}"
-        return Carried(compact.Carried(garbage=said.garbage or why))
+        return Carried(said, garbage=f"{len(data)} bytes of user data cannot be read: {error}")
+
+
+def claims(data: bytes | None, partitions: Mapping[str, int]) -> compact.Carried:
+    """Decode the claims of user data of any origin, as `decode` does. Never raises."""
+    return _split(data, partitions)[0]
+
+
+def _split(data: bytes | None, partitions: Mapping[str, int]) -> tuple[compact.Carried, bytes | None]:
+    """The claims, and what follows them; None if the bytes are absent, foreign or damaged."""
+    if not data:
+        return compact.Carried(), None
+    if data[0] > VERSION:
+        return compact.Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}"), None
+    rest = data[5:]
+    if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
+        return compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"), None
+    said, rest = _block(rest)
+    return compact.decode(said, partitions), rest
 
 
 def _block(data: bytes) -> tuple[bytes, bytes]:
@@ -214,90 +241,79 @@ def _block(data: bytes) -> tuple[bytes, bytes]:
     return data[4:end], data[end:]
 
 
-UNREADABLE = (ValueError, IndexError, TypeError, RecursionError, zlib.error, struct.error)
+UNREADABLE = (ValueError, IndexError, RecursionError, zlib.error, struct.error)
 """What `unpacked` raises for bytes that are not of `packed`."""
 
 
-def unpacked(body: bytes, head: int, partitions: Mapping[str, int]) -> tuple[bytes, Told]:
+def unpacked(
+    body: bytes, head: int, partitions: Mapping[str, int], most: int = limits.UNPACKED_BYTES
+) -> tuple[bytes, Told, int]:
     """Decompress what `packed` returned.
 
     Args:
         body: The bytes.
         head: Size of the head in bytes.
         partitions: topic -> partition count. Weights of other partitions are left out.
+        most: Maximum number of bytes unpacked.
+
+    Returns:
+        The head, the weights, and what is left of `most`.
 
     Raises:
         One of `UNREADABLE`.
+
+    Cost: O(bytes unpacked); no more is allocated for a run of partitions than for those that exist.
     """
-    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = unpacker.decompress(body, limits.UNPACKED_BYTES)
-    if not unpacker.eof:
-        raise ValueError(f"cut off, or more than {limits.UNPACKED_BYTES:,} bytes unpacked")
+    content = compact.inflated(body, most)
     (top,) = _TOP.unpack_from(content, head)
     if not (math.isfinite(top) and top >= 0):
         raise ValueError(f"weight {top} is out of range")
     text = head + _TOP.size + 4
     at = text + int.from_bytes(content[text - 4 : text], "big")
-    topics = json.loads(content[text:at].decode())
-    if not (isinstance(topics, list) and all(isinstance(each, str) for each in topics)):
-        raise ValueError("not a list of topics")
-    if len(topics) > limits.TOPICS:
-        raise ValueError(f"weights of more than {limits.TOPICS:,} topics")
-    starts: list[int] = []
-    lengths: list[int] = []
-    ends: list[int] = []  # per topic, the number of weights up to its last one
-    total = 0
+    topics = compact.names(content[text:at], "weights")
+    left = most - len(content)
+    return content[:head], _told_of(topics, np.frombuffer(content, np.uint8)[at:], top, partitions), left
+
+
+def _told_of(topics: Sequence[str], data: NDArray[np.uint8], top: float, partitions: Mapping[str, int]) -> Told:
+    """The weights of existing partitions, from the runs of all topics and a byte per partition."""
+    heads, runs = [], []
+    ends = np.flatnonzero(data < 0x80)  # the last byte of each number, and some of the weights
+    at = 0
     for _ in topics:
-        (count,), at = _varints(content, at, 1)
-        numbers, at = _varints(content, at, 2 * count)
-        beyond = 0
-        for gap, more in zip(numbers[::2], numbers[1::2], strict=True):
-            starts.append(beyond + gap)
-            lengths.append(more + 1)
-            beyond += gap + more + 1
-            total += more + 1
-        if total > limits.PARTITIONS:
-            raise ValueError(f"weights of more than {limits.PARTITIONS:,} partitions")
-        ends.append(total)
-    if len(content) - at != total:
-        raise ValueError("not one weight for each partition")
-    ids = compact._ranges(np.array(starts, np.int64), np.array(lengths, np.int64), 1)
-    values = _values(np.frombuffer(content, np.uint8, total, at), top)
-    return content[:head], _of_topics(topics, ends, ids, values, partitions)
-
-
-def _of_topics(
-    topics: Sequence[str], ends: Sequence[int], ids: Ints, values: Floats, partitions: Mapping[str, int]
-) -> Told:
-    """Topic -> its ids and values, of partitions that exist. `ends`: where those of each topic end."""
-    counts = [partitions.get(topic, 0) for topic in topics]
-    sizes = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-    exists = ids < np.repeat(np.array(counts, np.int64), np.array(sizes, np.int64))
-    until = np.append(0, np.cumsum(exists))[ends].tolist()
-    ids, values = ids[exists], values[exists]
-    return {
-        topic: (ids[begin:end], values[begin:end])
-        for topic, begin, end in zip(topics, [0, *until][: len(until)], until, strict=True)
-    }
-
-
-def _varints(data: bytes, at: int, count: int) -> tuple[list[int], int]:
-    if count > len(data) - at:
+        heads.append(at + 1)
+        (count,), _ = compact.numbers(data[ends[at - 1] + 1 if at else 0 : ends[at] + 1])
+        runs.append(int(count))
+        at += 1 + 2 * runs[-1]
+    if at > len(ends) or min(runs, default=0) < 0:
         raise ValueError("runs are missing")
-    found = []
-    for _ in range(count):
-        value, shift = 0, 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 35:
-                raise ValueError("a number of more than 35 bits")
-        found.append(value)
-    return found, at
+    end = int(ends[at - 1]) + 1 if at else 0
+    del ends
+    codes = data[end:]
+    numbers, _ = compact.numbers(data[:end])
+    if len(numbers) and numbers.min() == compact.TOO_LONG:
+        raise ValueError("a number of more than 35 bits")
+    each = np.array(runs, np.int64)
+    run = compact._ranges(np.array(heads, np.int64), each, 2)
+    gap, length = numbers[run], numbers[run + 1] + 1
+    del numbers, run
+    if int(length.sum()) != len(codes):
+        raise ValueError("not one weight for each partition")
+    last = np.cumsum(each)
+    first = last - each
+    until = np.concatenate([[0], np.cumsum(gap + length)])  # over all topics
+    start = until[:-1] + gap - np.repeat(until[first], each)
+    begin = np.cumsum(length) - length  # of each run's codes
+    counts = np.array([partitions.get(topic, 0) for topic in topics], np.int64)
+    kept = np.clip(np.repeat(counts, each) - start, 0, length)
+    sums = np.concatenate([[0], np.cumsum(kept)])
+    ids = compact._ranges(start, kept, 1)
+    values = _values(codes[compact._ranges(begin, kept, 1)], top)
+    return {
+        topic: (ids[low:high], values[low:high])
+        for topic, low, high in zip(topics, sums[first].tolist(), sums[last].tolist(), strict=True)
+        if low < high
+    }
 
 
 def options(data: bytes) -> bytes:
@@ -364,81 +380,128 @@ def chosen(
     return found
 
 
-def inputs(members: Sequence[tuple[str, str | None, Subscription]]) -> dict[str, Any]:
+def inputs(heard: Sequence[tuple[str, Subscription, Carried]], partitions: Mapping[str, int]) -> dict[str, Any]:
     """Combine the members' user data into options of the strategy: weights, capacities, priorities, hard caps, and
     members that revoked everything.
 
-    If several members send a partition's weight (or state), its owner's is used, preferring the newest generation;
-    without an owner's, the heaviest. The result depends only on the bytes sent, so a replay gives the same.
+    If several members send a partition's weight, its owner's is used, preferring the newest generation; without an
+    owner's, the heaviest. State and rest of a partition count from its owners alone. The result depends only on the
+    bytes sent and the partition counts, so a replay gives the same.
+
+    Args:
+        heard: Member id, subscription, user data.
+        partitions: topic -> partition count, of the topics that members subscribe to.
     """
-    topics = {topic for _, _, sent in members for topic in sent.topics}
-    counts = dict.fromkeys(topics, limits.UNKNOWN_PARTITIONS)
-    weights, state = _Heard(), _Heard()
-    capacity: dict[str, float] = {}
-    priority: dict[str, int] = {}
-    max_work: dict[str, float] = {}
-    resting: set[tuple[str, int]] = set()
+    places = _Places(partitions)
+    weights, state = _Heard(places), _Heard(places)
+    resting = np.zeros(places.size, bool)
+    own: dict[str, dict[str, Any]] = {}
     eager: list[str] = []
     checks = 0
-    for member_id, _, sent in members:
-        carried = decode(sent.user_data, counts)
-        if carried.own.capacity != 1.0:
-            capacity[member_id] = carried.own.capacity
-        if carried.own.priority:
-            priority[member_id] = carried.own.priority
-        if carried.own.max_work < math.inf:
-            max_work[member_id] = carried.own.max_work
+    for member_id, sent, carried in heard:
+        for name, value in carried.own.options().items():
+            own.setdefault(name, {})[member_id] = value
         checks = max(checks, carried.own.checks)
         if len(carried.said.owned) and not len(sent.owned):
             eager.append(member_id)
-        owned = by_topic(sent.owned or carried.said.owned)
+        if not (carried.weights or carried.moving.state or len(carried.moving.resting)):
+            continue
+        owned = places.of(Partitions.of(sent.owned or carried.said.owned))
         generation = max(sent.generation, carried.said.generation)
         weights.hear(carried.weights, owned, generation)
-        state.hear(carried.moving.state, owned, generation)
-        resting.update((topic, p) for topic, p in carried.moving.resting)
+        state.hear(carried.moving.state, owned, generation, others=False)
+        rests = places.of(Partitions.of(carried.moving.resting))
+        resting[rests[places.among(owned, rests)]] = True
     found = {
         "weights": weights.options(),
-        "capacity": dict(sorted(capacity.items())),
-        "priority": dict(sorted(priority.items())),
-        "max_work": dict(sorted(max_work.items())),
+        **{name: dict(sorted(each.items())) for name, each in own.items()},
         "state": state.options(),
-        "resting": {topic: list(map(int, ids)) for topic, ids in sorted(by_topic(resting).items())},
+        "resting": {topic: ids.tolist() for topic, ids in places.named(resting)},
         "eager": sorted(eager),
         "checks": checks,
     }
     return {name: value for name, value in found.items() if value}
 
 
+class _Places:
+    """The partitions of topics as consecutive positions, topics in order of their names."""
+
+    def __init__(self, partitions: Mapping[str, int]) -> None:
+        self.counts = dict(sorted(partitions.items()))
+        ends = np.cumsum([0, *self.counts.values()]).tolist()
+        self._first = dict(zip(self.counts, ends, strict=False))
+        self.size: int = ends[-1]
+        self._mark = np.zeros(self.size, bool)
+
+    def at(self, topic: str, ids: Ints) -> Ints:
+        """The positions of existing partitions of one topic."""
+        found: Ints = ids + self._first[topic]
+        return found
+
+    def of(self, claimed: Partitions) -> Ints:
+        """The positions of those topic-partitions that exist."""
+        first = np.array([self._first.get(topic, 0) for topic in claimed.topics], np.int64)
+        count = np.array([self.counts.get(topic, 0) for topic in claimed.topics], np.int64)
+        each = np.array(claimed.counts, np.int64)
+        ids = np.asarray(claimed.ids, np.int64)
+        exist = (ids >= 0) & (ids < np.repeat(count, each))
+        found: Ints = (ids + np.repeat(first, each))[exist]
+        return found
+
+    def among(self, some: Ints, those: Ints) -> NDArray[np.bool_]:
+        """Which of those positions are among some."""
+        self._mark[some] = True
+        found = self._mark[those]
+        self._mark[some] = False
+        return found
+
+    def named(self, marks: NDArray[np.bool_]) -> Iterator[tuple[str, Ints]]:
+        """Topic -> ascending ids of the partitions that are marked, of topics that have any."""
+        for topic, first in self._first.items():
+            if len(ids := np.flatnonzero(marks[first : first + self.counts[topic]])):
+                yield topic, ids
+
+
 class _Heard:
-    """A figure per partition, from several members."""
+    """A figure per partition, from several members.
 
-    def __init__(self) -> None:
-        self._value: dict[str, Floats] = {}
-        self._rank: dict[str, Ints] = {}
+    Args:
+        places: The group's partitions.
+    """
 
-    def hear(self, told: Told, owned: Mapping[str, Sequence[int]], generation: int) -> None:
+    def __init__(self, places: _Places) -> None:
+        self._places = places
+        self._value = np.full(places.size, np.nan)
+        self._rank = np.full(places.size, -3, np.int64)
+
+    def hear(self, told: Told, owned: Ints, generation: int, *, others: bool = True) -> None:
         """Take what one member tells, if it ranks above what others told.
 
         Args:
             told: topic -> ascending partition ids, and their figures.
-            owned: topic -> partition ids that the member owns.
+            owned: Positions of the partitions that the member owns.
             generation: The generation in which it got them.
+            others: Whether its figures of other partitions count.
         """
-        for topic, (ids, values) in told.items():
-            if not len(ids):
-                continue
-            value, rank = self._value.get(topic, np.zeros(0)), self._rank.get(topic, np.zeros(0, np.int64))
-            if (more := int(ids[-1]) + 1 - len(value)) > 0:
-                value, rank = np.append(value, np.full(more, np.nan)), np.append(rank, np.full(more, -3))
-            mine = set(owned.get(topic, ()))  # for the few partitions of many topics, faster than NumPy
-            ranks = np.array([generation if p in mine else -2 for p in ids.tolist()], np.int64)
-            better = (ranks > rank[ids]) | ((ranks == rank[ids]) & (values > value[ids]))
-            value[ids[better]], rank[ids[better]] = values[better], ranks[better]
-            self._value[topic], self._rank[topic] = value, rank
+        if not told:
+            return
+        at = np.concatenate([self._places.at(topic, ids) for topic, (ids, _) in told.items()])
+        values = np.concatenate([each for _, each in told.values()])
+        mine = self._places.among(owned, at)
+        taken = ~np.isnan(values) & (mine | others)
+        at, values, mine = at[taken], values[taken], mine[taken]
+        ranks = np.where(mine, max(generation, NO_GENERATION), -2)
+        better = (ranks > self._rank[at]) | ((ranks == self._rank[at]) & (values > self._value[at]))
+        self._value[at[better]], self._rank[at[better]] = values[better], ranks[better]
 
     def options(self) -> dict[str, list[float | None]]:
-        """The figures as an option of the strategy."""
-        return {topic: _told(each) for topic, each in sorted(self._value.items())}
+        """The figures as an option of the strategy: by topic, up to the last one known."""
+        known = ~np.isnan(self._value)
+        found = {}
+        for topic, ids in self._places.named(known):
+            here = self._places.at(topic, np.arange(ids[-1] + 1))
+            found[topic] = _told(self._value[here])
+        return found
 
 
 def _told(values: Floats) -> list[float | None]:

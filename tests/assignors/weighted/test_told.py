@@ -17,7 +17,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka_assignors import WeightedAssignor, weights
 from kafka_assignors.core.group import Partitions
 from kafka_assignors.core.group import options as options_
+from kafka_assignors.core.reading import decode as decode_group
 from kafka_assignors.core.reading import replay
+from kafka_assignors.core.strategies import strategy
 from kafka_assignors.core.wire import balance, compact
 from kafka_assignors.core.wire.protocol import (
     AssignedPartitions,
@@ -235,12 +237,32 @@ def test_without_the_hysteresis_no_rest_is_told() -> None:
     assert not decode(assignor.metadata(["t"]).user_data, {"t": 9}).moving.resting
 
 
-@pytest.mark.parametrize("max_work", [0.0, -1.0, math.nan])
-def test_a_cap_that_no_member_may_send_is_ignored(max_work: float) -> None:
-    told = decode(encode(compact.encode(), Own(priority=1, max_work=max_work), {}), {})
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        (Own(priority=1, max_work=0.0), "max_work of 'b' must be a number above 0, not 0.0"),
+        (Own(priority=1, max_work=-1.0), "max_work of 'b' must be a number above 0, not -1.0"),
+        (Own(priority=1, max_work=math.nan), "max_work of 'b' must be a number above 0, not nan"),
+        (Own(1e-7), "capacity of 'b' must be 0 or from 1e-6 to 1e6, not 1e-07"),
+        (Own(2e6), "capacity of 'b' must be 0 or from 1e-6 to 1e6, not 2000000.0"),
+        (Own(-1.0), "capacity of 'b' must be a number of 0 (standby) or above, not -1.0"),
+        (Own(math.nan), "capacity of 'b' must be a number of 0 (standby) or above, not nan"),
+        (Own(priority=-(1 << 31) - 1), "priority of 'b' must be an integer, not -2147483649"),
+    ],
+)
+def test_figures_that_no_member_may_send_are_ignored_and_told(own: Own, why: str) -> None:
+    """They pass the validation of the assignor's own arguments, or count for nothing."""
+    weights = {"t": (np.arange(4), np.array([9.0, 1.0, 1.0, 1.0]))}
+    data = encode(compact.encode([("t", 3)], 4), own, weights)
+    members = [("a", None, Subscription(("t",), encode(b"", Own(2.0), {}))), ("b", None, Subscription(("t",), data))]
 
-    assert "out of range" in told.said.garbage
-    assert told.own == Own()
+    for name in ("weighted", "lag"):
+        made, facts = strategy(name).agreed(members, {"t": 4})
+        if name == "lag" and own.priority:  # its members have none, nor a cap
+            continue
+        assert made.options == {"capacity": {"a": 2.0}, "eager": ["b"]}
+        assert [str(fact) for fact in facts] == [f"figures of member 'b' can't be read: {why}; ignored"]
+        assert len(decode_group(name, members, {"t": 4}).group.members[1].owned) == 1
 
 
 def test_members_by_lag_ignore_a_priority_that_they_cannot_have() -> None:

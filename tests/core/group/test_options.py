@@ -16,7 +16,8 @@ from kafka_assignors.core.group import TopicPartition, options
 from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.strategies import STRATEGIES, Strategy, strategy
 from kafka_assignors.core.wire import compact, userdata
-from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.core.wire import weighted as carried
+from kafka_assignors.core.wire.protocol import Subscription, decode_subscription, encode_subscription
 from tests.support.kafka_python.joins import cluster, join
 
 STICKY: list[dict[str, Any]] = [
@@ -68,8 +69,10 @@ def test_every_strategy_with_options_is_here() -> None:
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(CHOICES)))
-def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
-    """All members' options are drawn; each member in turn is the leader and answers the same bytes."""
+def test_what_more_than_half_have_holds_under_any_leader_and_otherwise_the_leaders_own(
+    data: st.DataObject, name: str
+) -> None:
+    """All members' options are drawn; each member in turn is the leader."""
     drawn = data.draw(st.lists(st.sampled_from(CHOICES[name]), min_size=1, max_size=5))
     owners = data.draw(st.lists(st.integers(0, len(drawn) - 1), min_size=6, max_size=6))
     made = [strategy(name, **each) for each in drawn]
@@ -77,12 +80,17 @@ def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
         (f"m{m}", f"i{m}", sent(each, m, *(p for p, owner in enumerate(owners) if owner == m)))
         for m, each in enumerate(made)
     ]
+    # Under Java's names, default options are not told from those of another client.
+    agreed = [each for each in drawn if 2 * drawn.count(each) > len(drawn) and (each or name not in userdata.JAVAS)]
+    joined = [(m, i, decode_subscription(each)) for m, i, each in members]
+    group = decode(name, joined, {"t": 6}, RACKS, LEADERS)
+    revoked = {"eager": sorted({f"m{m}" for m in owners})} if name in ("weighted", "lag") else {}
 
-    answers = [replay(name, members, {"t": 6}, RACKS, LEADERS, **each) for each in drawn]
-
-    assert all(answer == answers[0] for answer in answers)
+    for each in drawn:
+        holds = {**(agreed[0] if agreed else each), **revoked}
+        assert replay(name, members, {"t": 6}, RACKS, LEADERS, **each) == strategy(name, **holds).assign(group)[0]
     if all(each == drawn[0] for each in drawn):
-        assert made[0].agreed(heard(*made)) == (made[0], ())
+        assert made[0].agreed(heard(*made), {"t": 6}) == (made[0], ())
 
 
 @pytest.mark.parametrize(
@@ -90,17 +98,107 @@ def test_whoever_leads_places_alike(data: st.DataObject, name: str) -> None:
     [
         (["none", "leader", "leader"], "leader"),
         (["none", "none", "leader"], "none"),
-        (["none", "leader"], "leader"),  # as many each: the smaller text
-        ([None, None, None, "none"], "none"),  # who tells nothing doesn't vote: it may be another client
+        (["none", "leader"], "own"),
+        (["none", "leader", "other"], "own"),
+        ([None, None, None, "none"], "silent"),
+        ([None, "none", "none"], "none"),
         ([None, None], None),
     ],
 )
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky", "compact-sticky"])
-def test_the_options_that_most_members_tell_hold(name: str, members: list[str | None], holds: str | None) -> None:
-    made = [strategy(name, rack_costs=racks) if racks else strategy(name) for racks in members]
+def test_the_options_that_more_than_half_tell_hold(name: str, members: list[str | None], holds: str | None) -> None:
+    """Who tells nothing has the defaults; under Java's names it may be another client, and no leader follows it."""
+    choices: dict[str | None, dict[str, Any]] = {n: {"rack_costs": n} for n in ("none", "leader")}
+    choices |= {None: {}, "other": {"goals": ["balance", "moves", "racks"]}}
+    made = [strategy(name, **choices[each]) for each in members]
 
-    for leader in made:
-        assert leader.agreed(heard(*made))[0].options.get("rack_costs") == holds
+    for leader, own in zip(made, members, strict=True):
+        expected = {"own": own, "silent": own if name in userdata.JAVAS else None}.get(str(holds), holds)
+        assert leader.agreed(heard(*made), {"t": 6})[0].options == choices[expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("weighted", {"capacity": {"evil": 1e6, "a": 1e-6, "b": 1e-6}}),
+        ("weighted", {"priority": {"evil": 1}}),
+        ("weighted", {"max_work": {"a": 1e-9, "b": 1e-9}}),
+        ("weighted", {"weights": {"t": [1, 0, 0, 0, 0, 0]}}),
+        ("weighted", {"resting": [["t", 0]]}),
+        ("lag", {"capacity": {"evil": 1e6}}),
+        ("config", {"table": {"evil": {"t": [0, 1, 2, 3, 4, 5]}}}),
+        ("config", {"uncovered": "error"}),
+        ("consistent-hash", {"epsilon": None, "virtual_nodes": 1}),
+        ("copartitioned", {"topics": [["t", "u"]]}),
+        ("compact-sticky", {"rack_costs": {"r3": {}, "r1": {"r1": 9}}, "goals": ["balance", "racks", "moves"]}),
+    ],
+)
+def test_one_member_decides_for_no_others(name: str, told: dict[str, Any]) -> None:
+    """Its vote is one of three, and what a member sets for itself is not voted on."""
+    evil = encode_subscription(Subscription(("t",), carrying(name, options.tell(told)), (), -1, "r3"))
+    plain = [("a", None, sent(strategy(name), 0)), ("b", None, sent(strategy(name), 1))]
+
+    alone = replay(name, [*plain, ("evil", None, sent(strategy(name), 2))], {"t": 6}, RACKS, LEADERS)
+
+    assert replay(name, [*plain, ("evil", None, evil)], {"t": 6}, RACKS, LEADERS) == alone
+
+
+def carrying(name: str, told: bytes) -> bytes:
+    """User data of a strategy with any bytes for options."""
+    if name == "sticky":
+        return userdata.encode_sticky((), 1, told)
+    if name == "cooperative-sticky":
+        return userdata.encode_cooperative(1, told)
+    claims = compact.encode((), -1, told=told)
+    return carried.encode(claims, carried.Own(), {}) if name in ("weighted", "lag") else claims
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"uncovered": []},
+        {"uncovered": {}},
+        {"uncovered": "error"},
+        {"uncovered": "error", "table": {}},
+        {"eager": [[]]},
+        {"eager": True},
+        {"resting": 1},
+        {"resting": "t"},
+        {"epsilon": 10**400},
+        {"since_s": 10**400},
+        {"capacity": {"a": 10**400}},
+        {"capacity": 3},
+        {"max_work": {"a": 10**400}},
+        {"rack_costs": {"a": {"b": 10**400}}},
+        {"rack_costs": []},
+        {"goals": [[], {}, 1, None]},
+        {"parity": []},
+        {"topics": [[[]]]},
+        {"table": {"a": {"t": [10**400]}}},
+        {"hash": []},
+        {"inner": {}},
+        {"protocol": []},
+    ],
+)
+@pytest.mark.parametrize("name", sorted(CHOICES))
+def test_options_that_all_other_members_send_stop_no_leader(name: str, told: dict[str, Any]) -> None:
+    members = [(m, None, Subscription(("t",), carrying(name, json.dumps(told).encode()))) for m in "abc"]
+
+    made, facts = strategy(name).agreed(members, {"t": 6})
+    answer, _ = made.assign(decode(name, members, {"t": 6}))
+
+    assert sorted(p for topics in answer.values() for p in topics["t"]) == list(range(6))
+    assert facts
+
+
+def test_uncovered_error_is_each_leaders_own() -> None:
+    """Who has it raises as a leader, and tells others the table alone."""
+    table = {"a": {"t": [0]}}
+    strict, lenient = strategy("config", table=table, uncovered="error"), strategy("config", table=table)
+
+    assert strict.user_data(None, -1) == lenient.user_data(None, -1)
+    assert lenient.agreed(heard(strict, strict, lenient), {"t": 6}) == (lenient, ())
+    assert strict.agreed(heard(strict, lenient, lenient), {"t": 6}) == (strict, ())
 
 
 def test_options_that_are_written_out_and_at_their_defaults_are_none() -> None:
@@ -164,14 +262,17 @@ def test_large_options_are_told_by_their_digest_and_each_leaders_own_hold() -> N
 
     assert options.read(userdata.options("sticky", data)) is None
     assert len(userdata.options("sticky", data)) == 23
-    assert large.agreed(heard(large, large)) == (large, ())
-    assert large.agreed(heard(large, large, default)) == (large, ())  # who tells nothing may be another client
-    made, (fact,) = default.agreed(heard(large, large, default))
+    assert large.agreed(heard(large, large), {"t": 6}) == (large, ())
+    assert large.agreed(heard(large, large, default), {"t": 6}) == (
+        large,
+        (),
+    )  # who tells nothing may be another client
+    made, (fact,) = default.agreed(heard(large, large, default), {"t": 6})
     assert made is default
     assert "sha256:" in fact.text
-    assert "the leader's own options apply, because members send only a digest of options above 512 bytes" in fact.text
-    for leader in (large, other):  # what everybody can read comes before what nobody can
-        assert leader.agreed(heard(large, large, other))[0].options == {"rack_costs": "none"}
+    assert "the leader's own options apply, because more than half of the members send only a digest" in fact.text
+    for leader in (large, other):  # a digest counts for those who have the options
+        assert leader.agreed(heard(large, large, other), {"t": 6})[0] == leader
 
 
 @pytest.mark.parametrize(
@@ -192,7 +293,7 @@ def test_options_that_cant_be_read_dont_count_and_are_told(told: bytes, why: str
     strange = ("strange", None, Subscription(("t",), compact.encode((), -1, None, None, told)))
 
     for leader in (made, strategy("consistent-hash")):
-        agreed, facts = leader.agreed([*heard(made), strange])
+        agreed, facts = leader.agreed([*heard(made, made), strange], {"t": 6})
         assert agreed.options == {"hash": "sha1"}
         (text,) = [fact.text for fact in facts if fact.kind == "options-unread"]
         assert text.startswith("options of member 'strange' can't be read: ")
@@ -209,7 +310,7 @@ def test_any_user_data_are_survived(name: str, data: bytes, version: bytes) -> N
         userdata.encode_cooperative(1, data),
         compact.encode((), 1, told=data),
     ):
-        agreed, _ = made.agreed([("m", None, Subscription(("t",), each))])
+        agreed, _ = made.agreed([("m", None, Subscription(("t",), each))], {"t": 6})
         assert agreed.name == name
 
 
@@ -222,13 +323,9 @@ OPTIONS = [*"ab", "rack_costs", "goals", "parity", "table", "epsilon", "hash", "
     name=st.sampled_from(sorted(CHOICES)))  # fmt: skip
 def test_any_options_of_another_member_are_survived(text: dict[str, Any], name: str) -> None:
     told = json.dumps(text).encode()
-    carried = {
-        "sticky": userdata.encode_sticky((), 1, told),
-        "cooperative-sticky": userdata.encode_cooperative(1, told),
-    }
-    data = carried.get(name) or compact.encode((), 1, told=told)
+    members = [("m", None, Subscription(("t",), carrying(name, told)))]
 
-    made, _ = strategy(name).agreed([("m", None, Subscription(("t",), data))])
+    made, _ = strategy(name).agreed(members, {"t": 3})
 
     made.assign(decode(name, [("m", "i", Subscription(("t",)))], {"t": 3}))
 
@@ -256,7 +353,7 @@ def test_what_differs_is_told_once_with_who_has_it(caplog: pytest.LogCaptureFixt
 
     assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
         "cooperative-sticky: members have different options: rack_costs='leader' ('c'), rack_costs='none' ('a', 'b'); "
-        "rack_costs='none' applies under any leader, because most members that send options send these. Give all "
+        "rack_costs='none' applies under any leader, because more than half of the members have these. Give all "
         "members the same options"
     ]
 
@@ -276,8 +373,13 @@ def test_members_that_tell_nothing_may_be_other_clients_under_javas_names_alone(
 
 def test_a_leader_without_options_takes_those_of_others_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     leader, other = StickyAssignor(), StickyAssignor(parity="java")
-    joined = [join(m, each.metadata({"t"}).encode()) for m, each in zip("ab", (leader, other), strict=True)]
+    joined = [join(m, each.metadata({"t"}).encode()) for m, each in zip("abc", (leader, other, other), strict=True)]
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        leader.assign(cluster({"t": [[1]]}), joined[:2])
         leader.assign(cluster({"t": [[1]]}), joined)
 
-    assert "parity by default ('a'), parity='java' ('b'); parity='java' applies under any leader" in caplog.text
+    assert (
+        "parity by default ('a'), parity='java' ('b'); the leader's own options apply (parity by default)"
+        in caplog.text
+    )
+    assert "parity by default ('a'), parity='java' ('b', 'c'); parity='java' applies under any leader" in caplog.text

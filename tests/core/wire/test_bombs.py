@@ -191,7 +191,7 @@ def honest(name: str) -> list[bytes]:
 def lead(made: strategies.Strategy, sent: list[bytes]) -> tuple[dict[str, bytes], list[str]]:
     """What a leader does with what members sent: the answer, and the facts it tells."""
     heard = [(f"m{i}", None, said) for i, said in enumerate(bulk.subscriptions(sent))]
-    made, told = made.agreed(heard)
+    made, told = made.agreed(heard, TOPICS)
     reading = decode(made.name, heard, TOPICS)
     answer, facts = made.assign_bytes(reading)
     return {m: bytes(data) for m, data in answer.items()}, [str(fact) for fact in (*told, *reading.facts, *facts)]
