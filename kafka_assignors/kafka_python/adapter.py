@@ -91,7 +91,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
-        self._fetcher_ref: weakref.ref[Any] | None = None
         self._client_rack: str | None = None
         self._unseen = False  # the last caller was not recognised as a consumer
         self._fact_log = FactLog()
@@ -130,8 +129,9 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             ConfigError: The instance is attached to another open consumer, the list has two assignors of the same
                 name, or `consumer` is not a ``KafkaConsumer`` of a supported version.
         """
-        self._attach(private.coordinator_of(consumer), consumer.config.get("client_rack") or None)
-        self._found(private.fetcher_of(consumer))
+        coordinator = private.coordinator_of(consumer)
+        self._attach(coordinator, consumer.config.get("client_rack") or None)
+        guard_coordinator(coordinator, private.fetcher_of(consumer))
 
     def _attach(self, coordinator: Any, client_rack: str | None) -> None:
         known = self._attached()
@@ -163,25 +163,27 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         return [RebalanceProtocol.EAGER]
 
     def _find_consumer(self) -> Any:
-        """Attach to the consumer that is being created; returns its coordinator, or None if it was not found."""
+        """Attach to the consumer that is being created, and guard it: its first ``poll`` may already meet an outage.
+
+        Returns:
+            Its coordinator; None if it was not found.
+        """
         if (coordinator := private.calling_coordinator()) is not None:
             try:
                 self._attach(coordinator, private.calling_client_rack())
-                self._found(private.calling_fetcher())
             except ConfigError:
                 private.close_half_made(coordinator)
                 raise
+            guard_coordinator(coordinator, private.calling_fetcher())
         self._unseen = coordinator is None
         return coordinator
-
-    def _found(self, fetcher: Any) -> None:
-        self._fetcher_ref = None if fetcher is None else weakref.ref(fetcher)
 
     def _find_joining(self) -> None:
         """Attach to the consumer that joins, if it was not found when it was created."""
         if (coordinator := private.calling_coordinator()) is not None:
             if self._attached() is not coordinator:
                 self._attach(coordinator, None)
+                guard_coordinator(coordinator, None)
                 if self.rack is None:
                     log.warning(
                         "%s: the assignor did not find its consumer when the consumer was created, so the group does "
@@ -197,11 +199,9 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, version 3, byte for byte as Java encodes it. Also guards the consumer."""
+        """This member's subscription, version 3, byte for byte as Java encodes it."""
         self._find_joining()
         if (coordinator := self._attached()) is not None:
-            # Not earlier: while the consumer is being created, its coordinator is incomplete.
-            guard_coordinator(coordinator, self._fetcher_ref() if self._fetcher_ref else None)
             keep_commits(coordinator)
         preload.start(racks=self._sent_rack() is not None)
         return ConsumerProtocolSubscription(
@@ -271,7 +271,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         from ..core.group.facts import hidden
         from ..core.reading import decode
 
-        strategy, differing = self._strategy.agreed(sent)
+        strategy, differing = self._strategy.agreed(sent, partitions)
         needs = strategy.needs() if any(subscription.rack for subscription in decoded) else ()
         racks = replica_racks(cluster, partitions) if "racks" in needs else None
         leaders = leader_racks(cluster, partitions) if "leaders" in needs else None

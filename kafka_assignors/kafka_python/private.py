@@ -72,6 +72,14 @@ COMMITS = tuple(
 )
 """All private names that `commits` uses."""
 _WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for records"
+_BEATS = "the second round of a cooperative rebalance begins up to heartbeat_interval_ms late"
+BEATS = (
+    "heartbeat.time_to_next_heartbeat",
+    "heartbeat.sent_heartbeat",
+    "_heartbeat_wakeup.notify",
+    "config",
+)
+"""All private names that `Beats` uses."""
 USED = (
     *GUARD,
     *COMMITS,
@@ -84,6 +92,7 @@ USED = (
     PrivateName("config", "aiokafka leaders do not learn group_instance_id, and a name listed twice is not detected"),
     PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
+    *(PrivateName(path, _BEATS) for path in BEATS),
     *(PrivateName(path, _WAITS) for path in ("_net", "_manager.wait_for", "need_rejoin")),
     PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
 )
@@ -426,6 +435,54 @@ class Wait:
         await wait_for(self._wakeup, timeout_ms)
 
 
+class Beats:
+    """Early heartbeats of a cooperative member that has adopted an assignment.
+
+    A cooperative rebalance has two rounds: the second one begins when the members that had to revoke partitions join
+    again, and all others learn of it by their next heartbeat, up to ``heartbeat_interval_ms`` later (3 s by default).
+    Until then nobody reads these partitions. So a member sends a heartbeat as soon as it has adopted an assignment,
+    the next one after `FIRST_WAIT_S`, then after twice as long each time, until one tells of a rebalance or the wait
+    reaches the interval: 8 requests in 3 s. Each waits for the answer to the one before.
+    """
+
+    FIRST_WAIT_S = 0.025
+
+    def __init__(self) -> None:
+        self._due_s = self._wait_s = math.inf
+        self._interval_s = 0.0
+        self._notify: Callable[[], None] | None = None
+
+    def watch(self, coordinator: Any) -> None:
+        """Take hold of a coordinator's heartbeats; does nothing if a private name is missing."""
+        if any(missing(coordinator, path) for path in BEATS):
+            return
+        heartbeat = coordinator.heartbeat
+        self._interval_s = coordinator.config["heartbeat_interval_ms"] / 1000
+        self._notify = coordinator._heartbeat_wakeup.notify
+        usual, sent = heartbeat.time_to_next_heartbeat, heartbeat.sent_heartbeat
+
+        def time_to_next_heartbeat() -> float:
+            return min(float(usual()), max(0.0, self._due_s - time.monotonic()))
+
+        def sent_heartbeat() -> None:
+            sent()
+            early = self._wait_s < self._interval_s
+            self._due_s = time.monotonic() + self._wait_s if early else math.inf
+            self._wait_s = 2 * self._wait_s if early else math.inf
+
+        heartbeat.time_to_next_heartbeat, heartbeat.sent_heartbeat = time_to_next_heartbeat, sent_heartbeat
+
+    def begin(self) -> None:
+        """The member has adopted an assignment; call it on kafka-python's own thread."""
+        if self._notify is not None:
+            self._due_s, self._wait_s = time.monotonic(), self.FIRST_WAIT_S
+            self._notify()
+
+    def end(self) -> None:
+        """The group rebalances again, or the member is in it no more."""
+        self._due_s = self._wait_s = math.inf
+
+
 def learn_before_leading(coordinator: Any) -> None:
     """Make an elected leader wait for the metadata of all topics of the group before its assignor is called.
 
@@ -582,6 +639,21 @@ def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
 def is_retriable(error: KafkaError) -> bool:
     """Whether kafka-python calls an error retriable: a broker that is away, metadata that are not known yet."""
     return bool(getattr(error, "retriable", False))
+
+
+RECONNECT_MAX_MS = 1000
+"""Default of Java's ``reconnect.backoff.max.ms``."""
+
+
+def cap_reconnects(coordinator: Any) -> None:
+    """Make a consumer try at least once in `RECONNECT_MAX_MS` to reach a broker, unless its user chose another limit.
+
+    kafka-python's default for ``reconnect_backoff_max_ms``, 30 s, lets a consumer go on without a broker that has been
+    back for a long time. A user who sets that same value can't be told from one who sets none.
+    """
+    config = _get(coordinator, "_manager.config", {})
+    if config.get("reconnect_backoff_max_ms") == kafka.KafkaConsumer.DEFAULT_CONFIG["reconnect_backoff_max_ms"]:
+        config["reconnect_backoff_max_ms"] = max(RECONNECT_MAX_MS, config["reconnect_backoff_ms"])
 
 
 def backoff_s(coordinator: Any) -> float:

@@ -12,6 +12,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as Theirs
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.base import Generation
+from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.errors import FencedInstanceIdError, GroupAuthorizationFailedError, KafkaConnectionError, StaleMetadata
 from kafka.protocol.consumer import HeartbeatResponse
 from kafka.structs import TopicPartition
@@ -51,7 +52,8 @@ def consumer() -> Iterator[Make]:
         )
         made[-1].subscribe(["t"], listener=Lost())
         if made[-1]._coordinator.group_id is not None:
-            made[-1]._coordinator._generation = Generation(7, "m-1", strategy[0].name)
+            name = next(iter(private.assignors(made[-1]._coordinator))).name
+            made[-1]._coordinator._generation = Generation(7, "m-1", name)
             made[-1]._subscription.assign_from_subscribed([TopicPartition("t", p) for p in range(2)])
         return made[-1]
 
@@ -113,18 +115,34 @@ def test_one_without_the_guard_holds_on(consumer: Make) -> None:
 
 
 @pytest.mark.parametrize("cls", [RangeAssignor, CooperativeStickyAssignor])
-def test_ours_guard_their_consumer_when_it_joins(consumer: Make, cls: type[Any]) -> None:
-    ours = consumer(cls)
-    joins(ours)
-    joins(ours)
+@pytest.mark.parametrize("form", [lambda cls: cls, lambda cls: cls(), lambda cls: cls.factory()])
+def test_ours_guard_their_consumer_from_its_creation_on(
+    consumer: Make, cls: type[Any], form: Callable[..., Any]
+) -> None:
+    ours = consumer(form(cls))
 
     with pytest.raises(FencedInstanceIdError):
         heartbeat(ours, FENCED)
 
     with pytest.raises(FencedInstanceIdError):
         ours.poll(timeout_ms=0)
+    joins(ours)
     once = ours._coordinator._handle_heartbeat_response.__wrapped__
     assert not hasattr(once, "__wrapped__"), "guarded once"
+
+
+@pytest.mark.source("apache/kafka CommonClientConfigs.DEFAULT_RECONNECT_BACKOFF_MAX_MS")
+@pytest.mark.parametrize(("chosen", "longest_ms"), [({}, 1000), ({"reconnect_backoff_max_ms": 9000}, 9000)])
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_broker_that_is_back_is_tried_within_a_second(
+    consumer: Make, ours: bool, chosen: dict[str, int], longest_ms: int
+) -> None:
+    """kafka-python waits up to 30 s between two tries; what its user chose holds."""
+    made = consumer(RangeAssignor if ours else RangePartitionAssignor, **chosen)
+    if not ours:
+        guard(made)
+    waits = [made._manager.update_backoff("a broker") for _ in range(30)]
+    assert max(waits[10:]) <= 1.2 * longest_ms, "with kafka-python's jitter"
 
 
 @pytest.mark.parametrize(("strategy", "left"), [(Theirs, 2), (RangePartitionAssignor, 0)])
@@ -183,15 +201,17 @@ def test_one_that_lacks_a_name_is_refused(consumer: Make, name: str) -> None:
 def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
     consumer: Make, monkeypatch: pytest.MonkeyPatch, when: str, at: str
 ) -> None:
-    """Such tools leave ``__wrapped__`` behind, and what they put in place may be no bound method."""
+    """Such tools leave ``__wrapped__`` behind, and what they put in place may be no bound method.
+
+    They come before or after the consumer's creation, with which its guard comes, or after its first join.
+    """
     seen: list[str] = []
 
-    def trace(coordinator: Any) -> None:
+    def trace(target: Any) -> None:
         for name in ("_handle_heartbeat_response", "reset_generation", "_do_join_and_sync_async"):
-            monkeypatch.setattr(*traced(coordinator, name))
+            monkeypatch.setattr(*traced(target, name))
 
-    def traced(coordinator: Any, name: str) -> tuple[Any, str, Any]:
-        target = type(coordinator) if at == "class" else coordinator
+    def traced(target: Any, name: str) -> tuple[Any, str, Any]:
         method = getattr(target, name)
 
         @functools.wraps(method)
@@ -201,12 +221,14 @@ def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
 
         return target, name, tracing
 
+    if at == "class" and when != "after":
+        trace(ConsumerCoordinator)
     ours = consumer(CooperativeStickyAssignor)
-    if when != "after":
+    if at == "instance" and when != "after":
         trace(ours._coordinator)
     joins(ours)
     if when != "before":
-        trace(ours._coordinator)
+        trace(ConsumerCoordinator if at == "class" else ours._coordinator)
     joins(ours)
 
     with pytest.raises(FencedInstanceIdError):

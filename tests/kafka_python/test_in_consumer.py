@@ -433,6 +433,7 @@ def test_what_the_bridge_drives_says_what_is_missing(consumer, monkeypatch, name
     use(made)
     for cls in (type(made._coordinator), *type(made._coordinator).__bases__):
         monkeypatch.delattr(cls, name, raising=False)
+    vars(made._coordinator).pop(name, None)  # the guard's
 
     with pytest.raises(ConfigError, match=f"has no '{name}', without which only its own poll"):
         use(made)

@@ -1,8 +1,9 @@
-"""A broker that is killed time after time: a guarded consumer outlives it, kafka-python's own ends."""
+"""A broker that is killed: a guarded consumer outlives it, even before its first poll; kafka-python's own ends."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import Any
 
@@ -11,7 +12,7 @@ from kafka import KafkaProducer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaConnectionError
 
-from kafka_assignors import guard
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, StickyAssignor, guard
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.topics import create_topics
 from tests.support.kafka_python.polling import Polling
@@ -27,6 +28,42 @@ class Reading(Polling):
 
     def polled(self, records: Any) -> None:
         self.read += sum(map(len, records.values()))
+
+
+class Told(Polling):
+    """Polls once it is told to."""
+
+    def __init__(self, *args: Any, **config: Any) -> None:
+        self.told = threading.Event()
+        super().__init__(*args, **config)
+
+    def run(self) -> None:
+        self.told.wait()
+        super().run()
+
+
+@pytest.mark.broker
+def test_a_broker_that_is_away_at_the_first_poll_is_waited_for() -> None:
+    """An assignor guards its consumer from its creation on, not from its first join."""
+    strategies = {"class": CooperativeStickyAssignor, "instance": RangeAssignor(), "factory": StickyAssignor.factory()}
+    with start_broker() as broker, contextlib.ExitStack() as stack:
+        create_topics(broker.bootstrap, {"t": 2})
+        polling = {name: Told(broker, name, ["t"], [strategy], name) for name, strategy in strategies.items()}
+        for each in polling.values():
+            stack.callback(each.stop)
+        node: Any = broker
+        node._node.pause()
+        for each in polling.values():
+            each.told.set()
+            coordinator = each.consumer._coordinator
+            until(lambda c=coordinator: c._find_coordinator_future is not None, "it looks for its coordinator")
+        broker.kill()
+        for each in polling.values():
+            failures = each.consumer._manager._backoff
+            until(lambda f=failures: any(count > 2 for count, *_ in f.values()), "it has tried again")
+        broker.restart()
+        until(lambda: all(each.partitions == [0, 1] or each.error for each in polling.values()), "they join", 60)
+        assert {name: each.error for name, each in polling.items()} == dict.fromkeys(polling)
 
 
 @pytest.mark.long

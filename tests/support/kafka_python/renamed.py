@@ -40,6 +40,7 @@ SOME: dict[str, tuple[tuple[str, ...], str]] = {
         ("coordinator/base.py", "consumer/group.py"),
         r"(?<=_coordinator\.){0}\b|{0}(?=\(self\):\n.*member's)",
     ),
+    "heartbeat": (COORDINATOR, r"(?<=self\.){0}\b"),
     "rejoining": (COORDINATOR, r"(?<=self\.){0}\b"),
     "send": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=def ){0}(?=\(self, request, node_id)"),
     "wait_for": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=def ){0}(?=\(self, future)"),
