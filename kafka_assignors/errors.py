@@ -7,7 +7,8 @@ KafkaAssignorsError
 ├── ClientMissing        a feature needs a Kafka client that isn't installed; the message says what to install
 ├── AssignmentError      a group that cannot be assigned (never because of another member's claims)
 ├── WireError            bytes that are not the consumer protocol (newer versions are accepted)
-├── ClusterError         a live cluster doesn't answer, or doesn't have the group
+├── ClusterError         a live cluster doesn't answer, or doesn't have what was asked for
+│   └── NoSuchGroup      it has no group of that name
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
 └── MachineError         the machine: Java, jars, disk, network
     ├── JavaNotFound     no usable Java
@@ -61,6 +62,10 @@ class WireError(KafkaAssignorsError, ValueError):
 
 class ClusterError(KafkaAssignorsError):
     """A live cluster doesn't answer, or doesn't have what was asked for; the message says what was tried."""
+
+
+class NoSuchGroup(ClusterError):
+    """A live cluster has no group of that name; nobody has joined it yet, or it was deleted."""
 
 
 class ElectionError(KafkaAssignorsError):

@@ -53,7 +53,7 @@ def run(
         collector, every_s = otlp.endpoint(collector), otlp.interval_s()
     with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log"):
-            monitor = Monitor(cluster, groups, common.note)
+            monitor = Monitor(cluster, groups, common.note, waiting=True)
         readings = Readings(partitions=partitions)
         with monitor, ExitStack() as outlets:
             _take(readings, monitor, 0.0)

@@ -27,6 +27,9 @@ class BrokerSide(Strategy):
         protocol: ``"consumer"``.
         topic_ids: topic -> id as Kafka prints it; a group of several topics needs them, because ids decide ties.
         order: Member ids in the order in which the broker takes them, if the group's member ids are not the broker's.
+        alike: Whether the broker counts the members' subscriptions as equal. It compares lists and patterns, and lists
+            beside patterns are never equal, even if all members get the same topics
+            (`core.broker.uniform.alike_subscribed`). None: nobody has a pattern.
     """
 
     def configure(
@@ -34,15 +37,21 @@ class BrokerSide(Strategy):
         protocol: str = PROTOCOL,
         topic_ids: Mapping[str, str] | None = None,
         order: Sequence[str] | None = None,
+        alike: bool | None = None,
     ) -> None:
         if protocol != PROTOCOL:
             raise ConfigError(f"protocol must be 'classic' or {PROTOCOL!r}, not {protocol!r}")
         self._ids = None if topic_ids is None else TopicIds(topic_ids)
         self._known = frozenset(topic_ids or ())
         self._order = None if order is None else list(order)
+        if alike is not None and not isinstance(alike, bool):
+            raise ConfigError(f"alike must be true or false, or None if nobody has a pattern, not {alike!r}")
+        self._alike = alike
 
     def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
         group = decoded.group
+        if self._alike and len({member.topics for member in group.members}) > 1:
+            raise ConfigError("alike=True, and members subscribe to different topics; leave it out")
         return self.place(group), ordered(of_topics(group))
 
     def place(self, group: Group) -> Assignment:
@@ -87,7 +96,7 @@ class Uniform(BrokerSide):
         return [by_id[name] for name in map_order(by_id)]
 
     def placed(self, group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
-        return uniform.assign(group, [_existing(member, group.partitions) for member in order], ids)
+        return uniform.assign(group, [_existing(member, group.partitions) for member in order], ids, self._alike)
 
 
 class Range(BrokerSide):

@@ -32,6 +32,7 @@ fault_begin fault_end        harness fault target (kill, pause, …); member and
                                      target is one member, member and incarnation are the target's
 admin_change                 harness change topics{topic: count} (create_topic, add_partitions, delete_topic, …);
                                      subscribe: member subscription{topics[str] | pattern}
+admin_changed                harness change target topics{topic: count} (the brokers have made that change)
 step                         harness name gap_ms? (a named step of a scenario, and how long a topic-partition may
                                      be without an owner during it); also
                                      stable: generation topics{topic: count} adopted_ns

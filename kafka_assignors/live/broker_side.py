@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.broker.uniform import alike_subscribed
 from ..core.broker_side import BROKER_SIDE, PROTOCOL, map_order
 from ..core.group import Group
 from ..core.strategies import strategy
@@ -63,10 +64,15 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     """
     group = as_group(live, topics, change)
     known = {called: member_id for member_id, called in live.names.items()}
+    staying = {member.member_id for member in group.members} & known.keys()
     joining = [member.member_id for member in group.members if member.member_id not in known]
     options: dict[str, Any] = {"protocol": PROTOCOL}
     if topics.ids:
         options["topic_ids"] = {topic: topics.ids[topic] for topic in group.partitions if topic in topics.ids}
+    if any(member.pattern for member in live.members):
+        asked = [member.asked for member in live.members if live.names[member.member_id] in staying]
+        asked += [live.usual.asked] * len(joining) if live.usual is not None else []
+        options["alike"] = alike_subscribed(asked)
     draw = random.Random(seed)
     orders: dict[str, list[str]] = {}
     cases: Counter[str] = Counter()

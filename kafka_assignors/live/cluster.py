@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import base64
 import difflib
+import re
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError
+from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError, for_code
 
 from ..connection import Connection, Right, brokers, denied, needing, require_cluster
 from ..core.group import TopicPartition
-from ..errors import AccessRefused, ClusterError
+from ..errors import AccessRefused, ClusterError, NoSuchGroup
 from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
 from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
 from .silence import Position
@@ -31,7 +32,20 @@ _SILENT_S = 15
 """Seconds without a record after which reading gives up."""
 
 _POLL_S = 0.2
-"""Seconds between two looks at a group in a rebalance."""
+"""Seconds between two looks at a group in a rebalance, or at a coordinator that is starting."""
+
+_COORDINATOR_S = 10
+"""Seconds for which a coordinator may be starting or moving. The first question about a group makes a new broker create
+the coordinator's log, and is refused meanwhile."""
+
+_MOVED = 16
+_STARTING = (14, 15, _MOVED)
+"""Kafka's codes of a coordinator that loads its log, isn't there yet, or has moved to another broker."""
+
+_CODE = re.compile(r"\[Error (\d+)\]")
+"""How kafka-python's text of an error in a description begins."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,10 @@ class LiveCluster:
     def __init__(self, where: str | Connection, timeout_s: float = 5) -> None:
         self.connection = Connection.of(where)
         require_cluster(self.connection, timeout_s)
-        self._admin = KafkaAdminClient(**self.connection.kafka_python(), client_id="kafka-assignors")
+        self._admin = self._client()
+
+    def _client(self) -> KafkaAdminClient:
+        return KafkaAdminClient(**self.connection.kafka_python(), client_id="kafka-assignors")
 
     def __enter__(self) -> LiveCluster:
         return self
@@ -78,17 +95,23 @@ class LiveCluster:
 
     def groups(self) -> dict[str, str]:
         """Group -> its type: ``classic``, ``consumer``, …; only groups that the user may see."""
-        return {each["group_id"]: each.get("group_type") or "classic" for each in self._admin.list_groups()}
+        listed = self._coordinated(self._admin.list_groups, "the groups")
+        return {each["group_id"]: each.get("group_type") or "classic" for each in listed}
 
     def group(self, name: str) -> LiveGroup:
         """A group as its coordinator describes it.
 
         Raises:
-            ClusterError: The cluster has no such group.
+            NoSuchGroup: The cluster has no such group.
+            ClusterError: Its coordinator is not available.
             AccessRefused: The user may not see it.
         """
         try:
-            described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
+            described = self._coordinated(lambda: self._described(name), f"group {name!r}")
+        except ClusterError:
+            if name in self.groups():
+                raise
+            return self._other(name)  # a broker that can't create the coordinator's log has no groups
         except KafkaError as error:
             if (refused := denied(self.connection, error, Right("Describe", "Group", name))) is not None:
                 raise refused from error
@@ -111,11 +134,42 @@ class LiveCluster:
             listed=tuple(member.member_id for member in listed),
         )  # fmt: skip
 
+    def _described(self, name: str) -> Mapping[str, Any]:
+        described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
+        found = _CODE.match(str(described["error"] or ""))
+        if found is not None and (code := int(found[1])) in _STARTING:
+            raise for_code(code)(described["error"])
+        return described
+
+    def _coordinated(self, ask: Callable[[], T], what: str) -> T:
+        """What a coordinator answers, which may still be starting.
+
+        Raises:
+            ClusterError: It is starting for `_COORDINATOR_S`.
+        """
+        deadline = time.monotonic() + _COORDINATOR_S
+        while True:
+            try:
+                return ask()
+            except KafkaError as error:
+                if getattr(error, "errno", None) not in _STARTING:
+                    raise
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"{self.connection}: the coordinator of {what} is not available for {_COORDINATOR_S} s: "
+                        f"{' '.join(str(error).split())}; are the brokers of {COORDINATOR_TOPIC} up?"
+                    ) from error
+                if error.errno == _MOVED:
+                    self._admin.close()
+                    self._admin = self._client()  # the old one remembers the coordinator that it asked
+            time.sleep(_POLL_S)
+
     def group_at_rest(self, name: str, timeout_s: float = 10) -> LiveGroup:
         """A group between two rebalances. During one, the coordinator tells neither subscriptions nor assignments.
 
         Raises:
-            ClusterError: The cluster has no such group, or it does not come to rest in `timeout_s` seconds.
+            NoSuchGroup: The cluster has no such group.
+            ClusterError: It does not come to rest in `timeout_s` seconds.
             AccessRefused: The user may not see it.
         """
         deadline = time.monotonic() + timeout_s
@@ -171,7 +225,7 @@ class LiveCluster:
         wanted = [KafkaTopicPartition(*tp) for tp in owned]
         rights = [Right("Describe", "Group", group), *(Right("Describe", "Topic", tp.topic) for tp in owned)]
         with needing(self.connection, *rights):
-            committed = self._admin.list_group_offsets({group: wanted})[group]
+            committed = self._coordinated(lambda: self._admin.list_group_offsets({group: wanted})[group], group)
             ends = self._admin.list_partition_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
         known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
         return {TopicPartition(*tp): Position(known.get(tp), ends[tp].offset) for tp in wanted}
@@ -186,7 +240,8 @@ class LiveCluster:
 
         Raises:
             AccessRefused: The user may not read the log.
-            ClusterError: The log does not exist yet, or the cluster stops responding.
+            NoSuchGroup: The log does not exist yet.
+            ClusterError: The cluster stops responding.
 
         Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
         """
@@ -237,12 +292,12 @@ class LiveCluster:
         """The partition of the coordinator's log that has a group's records.
 
         Raises:
-            ClusterError: The log does not exist yet.
+            NoSuchGroup: The log does not exist yet.
         """
         partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
         if not partitions:
             self._require_visible()
-            raise ClusterError(
+            raise NoSuchGroup(
                 f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
             )
         return KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
@@ -270,7 +325,7 @@ class LiveCluster:
             raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
         near = difflib.get_close_matches(name, listed, 2, 0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors doctor --groups"
-        raise ClusterError(f"{self.connection} has no group {name!r}; {hint}")
+        raise NoSuchGroup(f"{self.connection} has no group {name!r}; {hint}")
 
 
 def group_of(key: bytes | None) -> str | None:

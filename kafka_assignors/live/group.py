@@ -21,6 +21,8 @@ class LiveMember:
     Args:
         assigned: Its last assignment; of a KIP-848 group in the order of its target's record.
         rack: ``client.rack``, if its subscription has it (version 3).
+        pattern: The pattern that it subscribes to in a KIP-848 group, where the broker finds the topics.
+        named: With a pattern: the topics that it names besides.
     """
 
     member_id: str
@@ -30,6 +32,13 @@ class LiveMember:
     assigned: tuple[TopicPartition, ...] = ()
     instance_id: str | None = None
     rack: str | None = None
+    pattern: str | None = None
+    named: frozenset[str] = frozenset()
+
+    @property
+    def asked(self) -> tuple[frozenset[str], str | None]:
+        """The topics that it names, and its pattern: what the broker compares."""
+        return (self.topics, None) if self.pattern is None else (self.named, self.pattern)
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,12 @@ class LiveGroup:
     def names(self) -> Mapping[str, str]:
         """Member id -> name for people: its instance id, else its client id if no other member has it."""
         return names(self.members)
+
+    @property
+    def usual(self) -> LiveMember | None:
+        """A member with the subscription that most members have: members that join are planned with it."""
+        usual = Counter(member.asked for member in self.members).most_common(1)
+        return next((member for member in self.members if member.asked == usual[0][0]), None)
 
     @property
     def rebalancing(self) -> bool:
@@ -156,8 +171,7 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
         if member.member_id not in gone
     ]
     taken = {called[member.member_id] for member in live.members if member.member_id not in gone}
-    subscription = Counter(member.topics for member in live.members).most_common(1)
-    if (change.add or change.joining) and not subscription:
+    if (change.add or change.joining) and live.usual is None:
         asked = ", ".join((*([str(change.add)] if change.add else []), *change.joining))
         raise ConfigError(f"--add {asked}: group {live.group!r} has no member to copy")
     for name in change.joining:
@@ -165,8 +179,9 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
             raise ConfigError(f"--add {name}: the group has a member of that name; give another client id, or a number")
         taken.add(name)
     fresh = (name for n in range(1, change.add + len(taken) + 1) if (name := f"new-{n}") not in taken)
-    members += [Member(name, subscription[0][0]) for name in change.joining]
-    members += [Member(next(fresh), subscription[0][0]) for _ in range(change.add)]
+    topics_of_new = frozenset() if live.usual is None else live.usual.topics
+    members += [Member(name, topics_of_new) for name in change.joining]
+    members += [Member(next(fresh), topics_of_new) for _ in range(change.add)]
     if not members:
         raise ConfigError(f"group {live.group!r} has no members after the change; a plan needs at least one")
     counts = _grown(live, topics, change.partitions)
@@ -279,7 +294,7 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
             LiveMember(
                 member_id, member.client_id, member.host, group.subscribed(member_id),
                 tuple(TopicPartition(names[topic], p) for topic, p in listed if topic in names),
-                member.instance_id, member.rack,
+                member.instance_id, member.rack, member.pattern, member.topics if member.pattern else frozenset(),
             )
         )  # fmt: skip
     asked = Counter(member.assignor for member in group.members.values() if member.assignor)

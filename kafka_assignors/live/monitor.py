@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 
-from ..errors import AccessRefused, ClusterError
+from ..errors import AccessRefused, ClusterError, NoSuchGroup
 from .broker_side import Targets
-from .cluster import LiveCluster
+from .cluster import LiveCluster, Log
 from .group import LiveGroup, LiveTopics
 from .meter import LogMeter, PolledMeter, Totals, plan_gap
 from .rebalances import Rebalance
@@ -54,35 +54,61 @@ class Monitor:
 
     Args:
         cluster: The cluster, which stays open.
-        groups: Groups that exist.
+        groups: The groups.
         note: Called with a sentence that the user should read, once per event.
         planning: Whether to plan each reading's `gap`; it is None otherwise.
+        waiting: Whether a group may begin later; it is noted, and has no reading until its first generation.
 
     Raises:
-        ClusterError: There is no such group.
+        NoSuchGroup: There is no such group, and it isn't waited for.
         AccessRefused: The user may not see a group, or may not read the log, which a KIP-848 group needs.
     """
 
     def __init__(
-        self, cluster: LiveCluster, groups: Sequence[str], note: Callable[[str], None], *, planning: bool = True
+        self,
+        cluster: LiveCluster,
+        groups: Sequence[str],
+        note: Callable[[str], None],
+        *,
+        planning: bool = True,
+        waiting: bool = False,
     ) -> None:
         self._cluster, self._groups, self._note = cluster, tuple(dict.fromkeys(groups)), note
-        self._by_broker = any(cluster.group(group).kind != "classic" for group in self._groups)
+        self._waiting = waiting
+        kinds = {self._begins_as(group) for group in self._groups}
+        self._by_broker = kinds != {"classic"}
         self._targets = Targets(cluster.topic_names)
         self.reachable = True
         self._tail: LogTail | None = None
-        self._log: dict[str, LogMeter] = {}
+        self._log = {group: LogMeter(Log((), whole=True)) for group in self._groups}
         self._polled: dict[str, PolledMeter] = {}
         self._gaps: dict[str, _Gap] = {}
         self._topics: LiveTopics | None = None
         self._plans, self._planning = planning, True
         self._looked: float | None = None
         self._wanted: frozenset[str] = frozenset()
+        self._open()
+
+    def _begins_as(self, group: str) -> str:
+        """The type of a group as it is now; ``classic`` if it has yet to begin."""
+        try:
+            return self._cluster.group(group).kind
+        except NoSuchGroup as missing:
+            if not self._waiting:
+                raise
+            self._note(f"{missing}; it is counted from its first member on")
+            return "classic"
+
+    def _open(self) -> None:
+        """Read the log as far as it goes, or poll the groups if it may not be read."""
         try:
             # A member of a KIP-848 group is written once: a record of it that is left out would be a lost member.
-            self._tail = LogTail(cluster, self._groups, sys.maxsize if self._by_broker else MOST_READ)
+            self._tail = LogTail(self._cluster, self._groups, sys.maxsize if self._by_broker else MOST_READ)
         except AccessRefused as refused:
             self._poll_from_now_on(refused)
+        except NoSuchGroup:  # the cluster has no log yet
+            if not self._waiting:
+                raise
         else:
             for group, history in self._tail.history.items():
                 self._log[group] = LogMeter(replace(history, records=tuple(self._targets.take(history.records))))
@@ -104,8 +130,10 @@ class Monitor:
                 self._read_log(self._tail, timeout_s)
             else:
                 time.sleep(timeout_s)
+                if not self._polled:
+                    self._open()
                 for group, meter in self._polled.items():
-                    meter.add(self._cluster.group(group))
+                    meter.add(self._described(group))
             if self._plans:
                 self._look_at_topics()
             self._found()
@@ -113,6 +141,13 @@ class Monitor:
             self._lost(error)
             time.sleep(min(timeout_s, 1.0))
         return [self._reading(group) for group in self._groups]
+
+    def _described(self, group: str) -> LiveGroup:
+        """A group as its coordinator describes it; empty if it has yet to begin, or was deleted."""
+        try:
+            return self._cluster.group(group)
+        except NoSuchGroup:
+            return LiveGroup(group, "Empty", "classic", "", ())
 
     def by_broker(self, group: str) -> LiveGroup:
         """State of a KIP-848 group after its last record; the group may be between two targets."""
@@ -141,8 +176,7 @@ class Monitor:
         self._note(f"may miss rebalances: groups are polled every {POLL_S:g} s, as the log can't be read: {refused}")
         for group in self._groups:
             self._polled[group] = meter = PolledMeter()
-            if group in self._log:
-                meter.totals, meter.live = self._log[group].totals, self._log[group].live
+            meter.totals, meter.live = self._log[group].totals, self._log[group].live
 
     def _look_at_topics(self) -> None:
         lives = [live for group in self._groups if (live := self._live(group)) is not None]

@@ -26,6 +26,7 @@ from kafka_assignors.history.broker_group import (
     CURRENT,
     GROUP,
     MEMBER,
+    PATTERN,
     STABLE,
     TARGET,
     TARGET_EPOCH,
@@ -184,6 +185,34 @@ def test_a_targets_record_decides_between_topics_of_one_bucket(first: str) -> No
     told = forecast(live, LiveTopics({"b": 3, "t": 3}, ids=ids), Change(add=1), "uniform")
     assert told.others == ()
     assert {name: list(topics) for name, topics in told.plan.target.items()} == {"a": [first], "new-1": [last]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "alike"),
+    [
+        ([("t", ""), ("t", "")], None),
+        ([("t", ""), ("", "^t")], False),
+        ([("", "^t"), ("", "^t")], True),
+        ([("", "^t"), ("", "^t.*")], False),
+        ([("t", "^t"), ("t", "^t")], False),
+    ],
+)
+def test_a_list_and_a_pattern_of_the_same_topics_are_different_subscriptions(
+    asked: Sequence[tuple[str, str]], alike: bool | None
+) -> None:
+    """Both members read one topic; the broker compares what they ask for. A third joins as the first one did."""
+    records = [
+        joins(name, subscribedTopicNames=list(named), subscribedTopicRegex=pattern)
+        for name, (named, pattern) in zip("ab", asked, strict=True)
+    ]
+    records += [BrokerAssigned(PATTERN, "g", None, {"topics": ["t"]}, each) for each in {p for _, p in asked if p}]
+    live = read([*records, *settled(2, {"a": [0, 1, 2], "b": [3]})])
+    told = forecast(live, LiveTopics({"t": 4}, ids={"t": ID}), Change(joining=("c",)), "uniform")
+    assert told.plan.options.get("alike") is alike
+    assert {member.member_id: set(member.topics) for member in told.plan.group.members} == {
+        name: {"t"} for name in "abc"
+    }
+    assert told.plan.replay() == told.plan
 
 
 def test_an_assignor_that_nobody_asks_for_or_that_is_not_kafkas_is_told() -> None:

@@ -22,7 +22,6 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.live.group import LiveGroup, LiveMember
 from kafka_assignors.live.meter import Totals
 from kafka_assignors.live.monitor import Reading
-from tests.support.cli import cli
 from tests.support.collector import collecting
 from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
@@ -139,10 +138,19 @@ def test_a_join_and_a_kill_are_counted_with_their_causes(
     assert told[f"{PREFIX}may_miss_rebalances", name] == 0
 
 
-def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
-    done = cli("exporter", "no-such-group", "-b", kafka_broker.bootstrap)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
-    assert "no-such-group" in done.stderr
+def test_a_group_that_has_yet_to_begin_is_noted_and_counted_from_its_first_member_on(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
+) -> None:
+    group, topic = live_group, kafka_topic(partitions=2)
+    note = rf"note: .* has no group '{group.group}'.*; it is counted from its first member on\n"
+    with exporting(group.group, "-b", kafka_broker.bootstrap, notes=note) as (url, _):
+        name = ("group", group.group)
+        assert (f"{PREFIX}members", name) not in scraped(url)
+        group.start("m1", [topic], ["cooperative-sticky"])
+        group.wait_stable()
+        first = (f"{PREFIX}rebalances_total", ("cause", "first"), name)
+        until(lambda: scraped(url)[first] == 1, "the first generation is counted", 60)
+        assert scraped(url)[f"{PREFIX}members", name] == 1
 
 
 def test_the_compose_file_mounts_what_is_there_and_runs_a_real_command_line() -> None:

@@ -10,7 +10,7 @@ Source: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder``, ``UniformH
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..group import Group, Member, TopicPartition
 from ..group.assignment import Assignment
@@ -22,7 +22,7 @@ _ROUNDS = 16
 """How often the broker goes over the topics of unequal subscriptions before it gives up on balance."""
 
 
-def assign(group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
+def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | None = None) -> Assignment:
     """Balance the loads of members, keeping as much of their current target as their quotas allow.
 
     Args:
@@ -30,13 +30,15 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
             record in the coordinator's log.
         order: The members in the order of the broker's map.
         ids: The ids of all topics of the group.
+        alike: Whether the broker counts the subscriptions as equal, see `alike_subscribed`; if it does, they are. None:
+            whether they are equal.
 
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
     Cost: O(P log P + M * T) with equal subscriptions; else up to 16 times that.
     """
-    if len({member.topics for member in order}) <= 1:
+    if len({member.topics for member in order}) <= 1 if alike is None else alike:
         held = _alike(group, order, ids)
     else:
         held = _Unlike(group, order, ids).assign()
@@ -47,6 +49,21 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds) -> Assignment:
             topics.setdefault(topic, []).append(partition)
         found[member.member_id] = topics
     return found
+
+
+def alike_subscribed(subscriptions: Iterable[tuple[Collection[str], str | None]]) -> bool:
+    """Whether the broker counts members' subscriptions as equal, and computes their assignment in the simpler way.
+
+    It compares what members ask for, not the topics that they get: a list and a pattern that matches the same topics
+    are different, and a member that has both is different from itself.
+
+    Args:
+        subscriptions: Per member, the topics that it names, and its pattern or None.
+
+    Source: ``ConsumerGroup.subscriptionType`` of apache/kafka 4.3.1.
+    """
+    distinct = {(frozenset(names), pattern or None) for names, pattern in subscriptions}
+    return len(distinct) <= 1 and not any(names and pattern for names, pattern in distinct)
 
 
 def _alike(group: Group, order: Sequence[Member], ids: TopicIds) -> dict[str, set[TopicPartition]]:

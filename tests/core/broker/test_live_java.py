@@ -10,10 +10,12 @@ import random
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kafka_assignors import Group, Member, plan
+from kafka_assignors.core.broker.uniform import alike_subscribed
 from kafka_assignors.core.broker_side import map_order
 from kafka_assignors.core.group.assignment import Assignment
 from kafka_assignors.core.strategies import strategy
@@ -31,9 +33,17 @@ def java() -> Iterator[LiveJava]:
         yield live
 
 
-def drawn(rng: random.Random, cluster: Cluster) -> tuple[Group, Member | None]:
-    """A group with a current target, perhaps an outdated one; and perhaps a member that joins it."""
+Patterns = dict[str, tuple[str, frozenset[str]]]
+"""Member id -> its pattern, and the topics that match."""
+
+
+def drawn(rng: random.Random, cluster: Cluster) -> tuple[Group, Member | None, Patterns]:
+    """A group with a current target, perhaps an outdated one; perhaps a member that joins it; and their patterns."""
     topics = rng.sample(sorted(cluster.counts), rng.randint(1, 5))
+    mixed = rng.choice((0.0, 0.0, 0.3, 0.7, 1.0))  # the share of members with a pattern
+    matching = [frozenset(topics), frozenset(rng.sample(topics, rng.randint(1, len(topics))))]
+    matching = matching[: rng.randint(1, 2)]
+    patterns: Patterns = {}
     absent = ["absent"] if rng.random() < 0.1 else []
     size = rng.choice((1, 2, 3, 4, 5, 6, 8, 13, 20, 40))
     alike = rng.random() < 0.5
@@ -41,7 +51,12 @@ def drawn(rng: random.Random, cluster: Cluster) -> tuple[Group, Member | None]:
     def member(i: int) -> Member:
         reads = topics if alike else rng.sample(topics, rng.randint(0 if i else 1, len(topics)))
         instance = f"i-{rng.randrange(10**6)}-{i}" if rng.random() < 0.3 else None
-        return Member(f"m-{uuid.UUID(int=rng.getrandbits(128))}", [*reads, *absent], instance)
+        name, names = f"m-{uuid.UUID(int=rng.getrandbits(128))}", [*reads, *absent]
+        if rng.random() < mixed:
+            which = rng.randrange(len(matching))
+            patterns[name] = f"^p{which}.*", matching[which]
+            names = [*matching[which], *(set(names) if rng.random() < 0.2 else ())]
+        return Member(name, names, instance)
 
     members = [member(i) for i in range(size)]
     every = [(topic, p) for topic in sorted(cluster.counts) for p in range(cluster.counts[topic])]
@@ -66,15 +81,23 @@ def drawn(rng: random.Random, cluster: Cluster) -> tuple[Group, Member | None]:
             rng.shuffle(owned)
             owned.sort(key=lambda tp: tp[0])
     made = [Member(m.member_id, m.topics, m.instance_id, owned=held[m.member_id]) for m in members]
-    return Group(made, cluster.counts), member(1) if rng.random() < 0.3 else None
+    return Group(made, cluster.counts), member(1) if rng.random() < 0.3 else None, patterns
 
 
-def ours(name: str, group: Group, cluster: Cluster, joins: Member | None) -> Assignment:
-    order = {}
+def ours(name: str, group: Group, cluster: Cluster, joins: Member | None, patterns: Patterns) -> Assignment:
+    options: dict[str, Any] = {}
     if name == "uniform" and joins is not None:
-        order = {"order": map_order((m.member_id for m in group.members), [joins.member_id])}
-    made = strategy(name, protocol="consumer", topic_ids=cluster.printed, **order)
-    return made.place(Group([*group.members, *([joins] if joins else [])], group.partitions))
+        options = {"order": map_order((m.member_id for m in group.members), [joins.member_id])}
+    members = [*group.members, *([joins] if joins else [])]
+    if patterns:
+        options["alike"] = alike_subscribed(asked(member, patterns) for member in members)
+    made = strategy(name, protocol="consumer", topic_ids=cluster.printed, **options)
+    return made.place(Group(members, group.partitions))
+
+
+def asked(member: Member, patterns: Patterns) -> tuple[frozenset[str], str | None]:
+    pattern, matching = patterns.get(member.member_id, (None, frozenset()))
+    return member.topics - matching, pattern
 
 
 def same(assignment: Assignment, target: Target) -> bool:
@@ -91,14 +114,19 @@ def test_random_groups_are_assigned_as_the_broker_assigns_them(groups: int, java
         if seed % SHARED == 0 or seed == FIRST:
             counts = {f"t{i}": rng.choice((1, 2, 3, 5, 7, 12, 20, 40)) for i in range(12)}
             cluster = Cluster(java, counts, rng)
-        group, joins = drawn(rng, cluster)
+        group, joins, patterns = drawn(rng, cluster)
         for name in ("uniform", "range"):
-            assignment, target = ours(name, group, cluster, joins), broker.target(name, group, cluster, joins)
+            assignment = ours(name, group, cluster, joins, patterns)
+            target = broker.target(name, group, cluster, joins, patterns)
             assert same(assignment, target), f"seed {seed}, {name}: ours {assignment}, the broker's {target}"
             alike = len({m.topics for m in group.members}) == 1
-            seen[f"{name} {'alike' if alike else 'unlike'}{' moved' if moved(group, assignment) else ''}"] += 1
+            kind = f"{name} {'alike' if alike else 'unlike'}{' moved' if moved(group, assignment) else ''}"
+            seen[kind] += 1
+            seen[f"{kind}, {'some' if len(patterns) < len(group.members) else 'all'} by pattern"] += bool(patterns)
     print(dict(seen))
-    assert all(seen[kind] >= groups // 20 for kind in ("uniform alike moved", "uniform unlike moved", "range unlike"))
+    kinds = "uniform alike moved", "uniform unlike moved", "range unlike"
+    assert all(seen[kind] >= groups // 20 for kind in kinds)
+    assert all(seen[f"{kind}, {of} by pattern"] >= groups // 100 for kind in kinds for of in ("some", "all"))
 
 
 def moved(group: Group, assignment: Assignment) -> bool:

@@ -6,7 +6,7 @@ import base64
 import random
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kafka_assignors.core.group import Group, Member
@@ -48,17 +48,34 @@ class Broker:
             "range": self._group.assignor.RangeAssignor(),
         }
 
-    def target(self, name: str, group: Group, cluster: Cluster, joins: Member | None = None) -> Target:
+    def target(
+        self,
+        name: str,
+        group: Group,
+        cluster: Cluster,
+        joins: Member | None = None,
+        patterns: Mapping[str, tuple[str, Collection[str]]] | None = None,
+    ) -> Target:
         """The next target assignment of a group whose members joined in this order; then `joins` joins it.
 
         The members' records are replayed, as a broker that becomes coordinator does it.
+
+        Args:
+            patterns: Member id -> its pattern, and the topics that match; it names its other topics.
         """
+        patterns = patterns or {}
         java = self._java.classes.org.apache.kafka
         held = self._group.modern.consumer.ConsumerGroup(
             self._context, java.timeline.SnapshotRegistry(self._context), "g"
         )
+        resolved = self._group.modern.consumer.ResolvedRegularExpression
+        for pattern, matching in dict(patterns.values()).items():
+            topics = self._java.classes.java.util.HashSet()
+            for topic in sorted(matching):
+                topics.add(topic)
+            held.updateResolvedRegularExpression(pattern, resolved(topics, 0, 0))
         for member in group.members:
-            held.updateMember(self._member(member))
+            held.updateMember(self._member(member, patterns))
             if len(member.owned):
                 value = self._group.generated.ConsumerGroupTargetAssignmentMemberValue(
                     self._readable(_record(member, cluster)), 0
@@ -66,21 +83,31 @@ class Broker:
                 held.updateTargetAssignment(member.member_id, self._group.modern.Assignment.fromRecord(value))
         made = getattr(self._group.modern, "TargetAssignmentBuilder$ConsumerTargetAssignmentBuilder")
         builder = made("g", 7, self._assignors[name]).withMembers(held.members())
-        several = len({each.topics for each in (*group.members, *([joins] if joins else []))}) > 1
-        kinds = java.coordinator.group.api.assignor.SubscriptionType
-        builder = builder.withSubscriptionType(kinds.HETEROGENEOUS if several else kinds.HOMOGENEOUS)
+        kind, joined = held.subscriptionType(), None
+        if joins is not None:
+            joined = self._member(joins, patterns)
+            kind = self._group.modern.consumer.ConsumerGroup.subscriptionType(
+                held.computeSubscribedRegularExpressions(None, joined),
+                held.computeSubscribedTopicNames(None, joined),
+                len(group.members) + 1,
+            )
+        builder = builder.withSubscriptionType(kind)
+        builder = builder.withResolvedRegularExpressions(held.resolvedRegularExpressions())
         builder = builder.withTargetAssignment(held.targetAssignment()).withMetadataImage(cluster.image)
         builder = builder.withInvertedTargetAssignment(held.invertedTargetAssignment())
         builder = builder.withTime(java.common.utils.Time.SYSTEM)
         if joins is not None:
-            builder = builder.addOrUpdateMember(joins.member_id, self._member(joins))
+            builder = builder.addOrUpdateMember(joins.member_id, joined)
         return _target(builder.build().targetAssignment().toString(), cluster)
 
-    def _member(self, member: Member) -> Any:
+    def _member(self, member: Member, patterns: Mapping[str, tuple[str, Collection[str]]]) -> Any:
         built = getattr(self._group.modern.consumer, "ConsumerGroupMember$Builder")(member.member_id)
         if member.instance_id is not None:
             built = built.setInstanceId(member.instance_id)
-        return built.setSubscribedTopicNames(sorted(member.topics)).build()
+        pattern, matching = patterns.get(member.member_id, ("", ()))
+        if pattern:
+            built = built.setSubscribedTopicRegex(pattern)
+        return built.setSubscribedTopicNames(sorted(member.topics - set(matching))).build()
 
     def _readable(self, data: bytes) -> Any:
         classes = self._java.classes

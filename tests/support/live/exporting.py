@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -24,8 +25,8 @@ def scraped(url: str) -> dict[tuple[str, Mapping[str, str]], float]:
 
 
 @contextmanager
-def exporting(*args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The command as a process; ended by SIGTERM, as a service is."""
+def exporting(*args: str, notes: str = "") -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command as a process; ended by SIGTERM, as a service is. `notes` is a pattern of what it says on stderr."""
     command = [sys.executable, "-m", "kafka_assignors", "exporter", *args, "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -42,4 +43,5 @@ def exporting(*args: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
-    assert (process.returncode, errors) == (130, "interrupted\n")
+    assert process.returncode == 130, errors
+    assert re.fullmatch(f"{notes}interrupted\n", errors), errors
