@@ -5,26 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from kafka_assignors.connection import (
-    Connection,
-    Right,
-    needing,
-    partition_count,
-    read_connection,
-    require_access,
-)
+from kafka_assignors.connection import Connection, partition_count, read_connection
 from kafka_assignors.errors import KafkaAssignorsError
 from kafka_assignors.output import note
 
-from .core.audit import Audit, PlacedKey, audit, growth
+from .core.audit import FAMILIES, Audit, audit, growth
 from .core.keys.defaults import DEFAULTS, placed_by_default
 from .errors import ConfigError, NoPartitions, ProducersError
+from .topic_sample import BOOTSTRAP_TIMEOUT_S, Sample, read_sample
 
 try:
     import typer
@@ -48,11 +40,9 @@ Settings = Annotated[
     ),
 ]
 Records = Annotated[
-    int, typer.Option("--records", min=1, help="number of records to read per partition, from its beginning")
+    int, typer.Option("--records", min=1, help="number of offsets to read per partition, from its beginning")
 ]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object instead of text")]
-TIMEOUT_S = 30
-BOOTSTRAP_TIMEOUT_S = 10
 
 
 @app.command("audit")
@@ -68,12 +58,14 @@ def audit_command(
 ) -> None:
     """Name the hash a topic's keys were placed with, and list the records that lie elsewhere.
 
+    It reads the first records of each partition, and says which share of the topic that is.
+
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
     with _ErrorsInOneLine():
-        n, found = _read(topic, _connection(bootstrap, config, profile, settings), records)
-        result = audit(found, n, strays=strays)
-    typer.echo(json.dumps(_as_json(topic, result)) if as_json else _text(topic, result))
+        sample = read_sample(_connection(bootstrap, config, profile, settings), topic, records)
+        result = audit(sample.found, sample.partitions, strays=strays)
+    typer.echo(json.dumps(_as_json(topic, result, sample)) if as_json else _text(topic, result, sample, records))
     raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
 
 
@@ -95,8 +87,11 @@ def growth_command(
     """Tell the share of keys that another number of partitions would move, for each preset."""
     with _ErrorsInOneLine():
         if topic is not None:
-            count, keys = _keys(topic, _connection(bootstrap, config, profile, settings), records)
-            now = count if now is None else now
+            sample = read_sample(_connection(bootstrap, config, profile, settings), topic, records)
+            keys = list(dict.fromkeys(key for _, key in sample.found))
+            now = sample.partitions if now is None else now
+            if sample.read < sample.offsets:
+                note(_sampled(topic, sample, records))
         elif now is None:
             raise ConfigError("the number of partitions now is missing; name a TOPIC to read it, or give --from N")
         else:
@@ -229,29 +224,6 @@ class _ErrorsInOneLine:
             raise typer.Exit(2) from error
 
 
-def _keys(topic: str, connection: Connection, records: int) -> tuple[int, list[bytes]]:
-    """The topic's number of partitions, and the distinct keys of its first records."""
-    count, found = _read(topic, connection, records)
-    return count, list(dict.fromkeys(key for _, key in found))
-
-
-def _read(topic: str, connection: Connection, records: int) -> tuple[int, list[PlacedKey]]:
-    """The topic's number of partitions, and (partition, key) of its first records with a key."""
-    from kafka import TopicPartition
-
-    with needing(connection, Right("Read", "Topic", topic)), closing(_consumer(connection)) as consumer:
-        # List all topics: asking for one by name creates it if the broker auto-creates topics.
-        if topic not in consumer.topics() or not (ids := consumer.partitions_for_topic(topic)):
-            _require_visible(connection, topic)
-            raise NoPartitions(f"topic {topic!r} is not in the cluster's metadata; is the name right?")
-        partitions = [TopicPartition(topic, p) for p in sorted(ids)]
-        begin, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
-        until = {tp: min(end[tp], begin[tp] + records) for tp in partitions}
-        consumer.assign(partitions)
-        consumer.seek_to_beginning(*partitions)
-        return len(ids), list(_records(consumer, until))
-
-
 def _connection(
     bootstrap: str | None, config: Path | None, profile: str | None, settings: list[str] | None
 ) -> Connection:
@@ -263,67 +235,61 @@ def _connection(
     return connection
 
 
-def _consumer(connection: Connection) -> Any:
-    from kafka import KafkaConsumer
-    from kafka.errors import KafkaTimeoutError
-
-    require_access(connection)
-    try:
-        return KafkaConsumer(
-            **connection.kafka_python(), bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_S * 1000, enable_auto_commit=False,
-            group_id=None, metrics_enabled=False,
-        )  # fmt: skip
-    except (KafkaTimeoutError, ValueError) as problem:
-        raise ConfigError(
-            f"--bootstrap {str(connection)!r}: no broker answered within {BOOTSTRAP_TIMEOUT_S} s; is one running "
-            f"there, and is this host:port? ({problem})"
-        ) from problem
-
-
-def _require_visible(connection: Connection, topic: str) -> None:
-    """Raise if the topic exists but is hidden: a consumer reports it as absent, the admin client as unauthorized."""
-    from kafka import KafkaAdminClient
-    from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
-
-    with closing(KafkaAdminClient(**connection.kafka_python())) as admin, suppress(UnknownTopicOrPartitionError):
-        if admin.describe_topics([topic])[0]["error_code"] == TopicAuthorizationFailedError.errno:
-            raise TopicAuthorizationFailedError(topic)
-
-
-def _records(consumer: Any, until: dict[Any, int]) -> Iterator[PlacedKey]:
-    deadline = time.monotonic() + TIMEOUT_S
-    while any(consumer.position(tp) < last for tp, last in until.items()):
-        batches = consumer.poll(timeout_ms=500)
-        if batches:
-            deadline = time.monotonic() + TIMEOUT_S
-        elif time.monotonic() > deadline:
-            raise NoPartitions(f"no record arrived for {TIMEOUT_S} s; are all partitions' leaders up?")
-        for tp, batch in batches.items():
-            for record in batch:
-                if record.key is not None and record.offset < until[tp]:
-                    yield tp.partition, record.key
-
-
-def _as_json(topic: str, found: Audit) -> dict[str, Any]:
+def _as_json(topic: str, found: Audit, sample: Sample) -> dict[str, Any]:
     # Keys are bytes of any kind, so they are given in base64.
-    misplaced = [{"partition": p, "key_base64": base64.b64encode(key).decode()} for p, key in found.strays]
+    misplaced = [
+        {
+            "partition": each.partition, "key_base64": base64.b64encode(each.key).decode(),
+            "expected_partition": each.expected, "presets": list(each.presets),
+        }
+        for each in found.strays
+    ]  # fmt: skip
     return {
-        "topic": topic, "partitions": found.partitions, "keys": found.keys, "agreement": found.agreement,
-        "preset": found.preset, "misplaced_count": found.stray_count, "misplaced": misplaced,
+        "topic": topic, "partitions": found.partitions, "offsets": sample.offsets, "offsets_read": sample.read,
+        "keys": found.keys, "agreement": found.agreement, "preset": found.preset, "alike": list(found.alike),
+        "misplaced_count": found.stray_count, "misplaced_where": found.elsewhere, "misplaced": misplaced,
     }  # fmt: skip
 
 
-def _text(topic: str, found: Audit) -> str:
-    lines = [f"{topic}: {found.keys} keys on {found.partitions} partitions"]
+def _sampled(topic: str, sample: Sample, most: int) -> str:
+    """What was read, in words."""
+    at = f"{topic}: {len(sample.found)} keys on {sample.partitions} partition{'' if sample.partitions == 1 else 's'}"
+    if sample.read == sample.offsets:
+        return f"{at}, in all {sample.offsets} offsets"
+    share = sample.read / sample.offsets
+    return (
+        f"{at}, in {sample.read} of {sample.offsets} offsets ({share:.1%}), the first {most} of each partition; "
+        "--records N reads more"
+    )
+
+
+def _text(topic: str, found: Audit, sample: Sample, most: int) -> str:
+    lines = [_sampled(topic, sample, most)]
     lines += [f"  {name:<18} {share:6.1%} are where this preset places them" for name, share in found.agreement.items()]
-    if found.preset is None:
+    if found.preset is None and found.partitions == 1:
+        lines.append("every hash places all keys on the one partition")
+    elif found.preset is None:
         lines.append(
             "no single hash explains the placement: several clients, explicit partitions, a grown topic, or too few "
             "keys"
         )
     else:
-        lines.append(f"placed by {found.preset}; {found.stray_count} misplaced")
-    lines += [f"  misplaced: partition {partition}, key {key!r}" for partition, key in found.strays]
+        names = " or ".join(f"{name} ({FAMILIES[name]})" for name in (found.preset, *found.alike))
+        also = f", which place alike on {found.partitions} partitions" if found.alike else ""
+        lines.append(f"placed by {names}{also}; {found.stray_count} misplaced")
+    if found.elsewhere:
+        # A stray lies on one of the other partitions, and another hash gives each of all n alike.
+        name, count = next(iter(found.elsewhere.items()))
+        lines.append(
+            f"{count} of {found.stray_count} misplaced keys are where {name} ({FAMILIES[name]}) places them; by chance "
+            f"{found.stray_count / found.partitions:.1f} would be"
+        )
+    for each in found.strays:
+        where = f"where {', '.join(each.presets)} places it" if each.presets else "where no preset places it"
+        lines.append(
+            f"  misplaced: partition {each.partition}, key {each.key!r}: {where}; {found.preset} places it on "
+            f"{each.expected}"
+        )
     return "\n".join(lines)
 
 

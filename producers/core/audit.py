@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import ConfigError
-from .keys.keyed import Index, check_count, preset_named
+from .keys.keyed import check_count, preset_named
 
-FAMILIES = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
-"""One preset per distinct placement."""
+FAMILIES: Mapping[str, str] = {
+    "java": "Java, kafka-python, aiokafka, franz-go, KafkaJS",
+    "librdkafka": "librdkafka, confluent-kafka",
+    "sarama": "Sarama",
+    "sarama-reference": "Sarama's NewReferenceHashPartitioner",
+    "franz-go-sarama": "franz-go's SaramaHasher",
+    "kafkajs-legacy": "KafkaJS 1",
+    "consistent": "no other client: jump hash",
+}
+"""One preset per distinct placement -> the clients that place so."""
 
 NAMED_FROM = 0.75
-"""Minimum agreement that identifies a hash. By chance one key in n agrees; the two of Sarama share up to 2/3."""
+"""Minimum agreement that identifies a hash.
+
+By chance one key in n agrees; two of FNV-1a's forms share up to 3/4 (n = 4).
+"""
+
+_PROBES = [b"probe-%d" % i for i in range(64)]
+"""Two hashes that place all of these alike on n partitions do so for every key, but for a chance below 1e-11."""
 
 PlacedKey = tuple[int, bytes]
 """(partition, key) as found in the topic."""
 
 
+class Stray(NamedTuple):
+    """A key that lies where the topic's hash doesn't place it."""
+
+    partition: int
+    key: bytes
+    expected: int  # the partition that the topic's hash gives
+    presets: tuple[str, ...]  # those that place the key where it lies
+
+
 class Audit(NamedTuple):
     """The result of an audit.
 
-    `strays` are the first (partition, key) pairs that `preset` would have placed elsewhere.
+    `strays` are the first keys that `preset` would have placed elsewhere.
     """
 
     partitions: int
     keys: int  # distinct (partition, key)
     agreement: dict[str, float]  # preset -> share of keys on the partition that it gives
     preset: str | None  # the one hash that explains them; None if none or several do
-    strays: list[PlacedKey]
+    alike: tuple[str, ...]  # other presets, which place every key as `preset` does on so many partitions
+    strays: list[Stray]
     stray_count: int
+    elsewhere: dict[str, int]  # preset -> number of all strays that lie where it places them
 
 
 def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
@@ -44,24 +70,46 @@ def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     Raises:
         ConfigError: `n` is not a positive int, or `found` is empty.
 
-    Cost: O(bytes of keys), about 10 µs per key.
+    Cost: O(bytes of keys), about 20 µs per key.
 
     >>> audit([(4, b"kafka"), (9, b"")], 12).preset
     'java'
+    >>> audit([(4, b"kafka"), (4, b"a"), (8, b"b"), (5, b"d"), (3, b"c")], 12).strays
+    [Stray(partition=3, key=b'c', expected=10, presets=('librdkafka',))]
     """
     check_count(n)
     votes = list(dict.fromkeys(found))
     if not votes:
         raise ConfigError("found no records with a key, so the hash can't be identified")
-    places: dict[str, Index] = {name: preset_named(name).place for name in FAMILIES}
-    agreement = {
-        name: sum(place(key, n) == partition for partition, key in votes) / len(votes) for name, place in places.items()
-    }
+    agrees = {name: _agreement(name, n) for name in FAMILIES}
+    agreement = {name: sum(agree(*vote) for vote in votes) / len(votes) for name, agree in agrees.items()}
     best = max(agreement.values())
-    winners = [name for name, share in agreement.items() if share == best]
-    preset = winners[0] if best >= NAMED_FROM and len(winners) == 1 else None
-    astray = [] if preset is None else [vote for vote in votes if places[preset](vote[1], n) != vote[0]]
-    return Audit(n, len(votes), agreement, preset, astray[:strays], len(astray))
+    first, *others = (name for name, share in agreement.items() if share == best)
+    named = best >= NAMED_FROM and n > 1 and all(_alike(first, other, n) for other in others)
+    preset = first if named else None
+    astray = [] if preset is None else [vote for vote in votes if not agrees[preset](*vote)]
+    places = {vote: tuple(name for name, agree in agrees.items() if agree(*vote)) for vote in astray}
+    listed = [Stray(*vote, preset_named(first).place(vote[1], n), places[vote]) for vote in astray[:strays]]
+    counts = Counter(name for presets in places.values() for name in presets)
+    elsewhere = dict(sorted(counts.items(), key=lambda each: -each[1]))
+    return Audit(n, len(votes), agreement, preset, tuple(others) if named else (), listed, len(astray), elsewhere)
+
+
+def _agreement(name: str, n: int) -> Callable[[int, bytes], bool]:
+    """Whether a preset puts a key on a partition; (partition, key) -> bool."""
+    preset = preset_named(name)
+
+    def agrees(partition: int, key: bytes) -> bool:
+        # a client for which an empty key is none puts it anywhere
+        return preset.place(key, n) == partition or (preset.empty_is_null and not key)
+
+    return agrees
+
+
+def _alike(name: str, other: str, n: int) -> bool:
+    """Whether two presets place every key alike on so many partitions, as FNV-1a's do if n is a power of two."""
+    one, two = preset_named(name).place, preset_named(other).place
+    return all(one(key, n) == two(key, n) for key in _PROBES)
 
 
 def growth(keys: Sequence[bytes], n: int, m: int) -> Mapping[str, float]:

@@ -1,0 +1,69 @@
+"""Members on compressed topics: whose client lacks the codec ends by naming the package, the others read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.members.group import MemberGroup
+from tests.support.no_codecs import without_codecs
+
+pytestmark = pytest.mark.broker
+
+MakeGroup = Callable[..., MemberGroup]
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture
+def compressed(kafka_broker: Broker, kafka_topic: MakeTopic) -> Callable[[str], str]:
+    """A topic with records in a codec."""
+
+    def make(codec: str) -> str:
+        topic = kafka_topic(partitions=2)
+        sending = Producer({"bootstrap.servers": kafka_broker.bootstrap, "compression.codec": codec, "linger.ms": 50})
+        for number in range(50):
+            sending.produce(topic, b"value" * 20, key=b"%d" % number)
+        assert sending.flush(60) == 0
+        return topic
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("client", "codec", "package"),
+    [
+        ("kafka-python", "snappy", "python-snappy"),
+        ("kafka-python", "lz4", "lz4"),
+        ("kafka-python", "zstd", "zstandard"),
+        ("aiokafka", "zstd", "cramjam"),
+        ("verifiable", "zstd", "zstandard"),
+    ],
+)
+def test_a_member_without_the_codec_names_the_package(
+    client: str, codec: str, package: str, unjudged_group: MakeGroup, compressed: Callable[[str], str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    topic, group = compressed(codec), unjudged_group()
+    monkeypatch.setenv("PYTHONPATH", without_codecs(tmp_path / "hidden"))
+    group.start("m1", [topic], ["range"], client=client)
+
+    with pytest.raises(
+        MemberDied, match=rf"compressed by {codec}, which .* reads with a package: pip install {package}"
+    ):
+        group.drain(60)
+
+
+def test_a_member_with_librdkafka_reads_every_codec(
+    unjudged_group: MakeGroup, compressed: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics, group = [compressed(codec) for codec in ("gzip", "snappy", "lz4", "zstd")], unjudged_group()
+    monkeypatch.setenv("PYTHONPATH", without_codecs(tmp_path / "hidden"))
+    group.start("m1", topics, ["range"], client="confluent")
+
+    group.wait_stable()
+    group.drain(60)
