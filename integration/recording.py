@@ -1,19 +1,68 @@
-"""Writes a run's history files, lists them in the folder's manifest and seals them on close."""
+"""Takes a run's folder, writes its history files, lists them in the folder's manifest and seals them on close."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.writer import EventWriter
 
 from .history import manifest
 
 _SEALING = threading.Lock()
+
+
+@contextmanager
+def run_folder(out: Path | None, *, resumed: bool = False) -> Iterator[Path]:
+    """Take the folder of a run: no other run gets it, even if both start at once. A folder left empty is removed.
+
+    Args:
+        out: The folder; None: a new one, ``runs/<time>``, with ``-2``, ``-3`` … for further runs of the same second.
+        resumed: `out` may have files of earlier runs.
+
+    Raises:
+        ConfigError: `out` has files, or another run is writing into it.
+    """
+    made = out is None or not out.exists()
+    if out is None:
+        folder = _new_folder(Path("runs") / time.strftime("%Y%m%d-%H%M%S"))
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        folder = out
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, however that ends
+        except BlockingIOError:
+            raise ConfigError(f"--out {folder}: another run is writing into it; name another folder") from None
+        if not resumed and any(folder.iterdir()):
+            raise ConfigError(f"--out {folder} is not empty; histories of two runs must not mix")
+        yield folder
+    finally:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # fails unless it is empty
+        os.close(handle)
+
+
+def _new_folder(wanted: Path) -> Path:
+    """A new folder of that name, or with a number behind it."""
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        with suppress(FileExistsError):
+            folder.mkdir()
+            break
+    return folder
 
 
 class RunFile(EventWriter):

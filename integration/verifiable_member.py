@@ -34,7 +34,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.errors import FencedInstanceIdError, KafkaError
 
-from kafka_assignors.connection import concerns_connection
+from kafka_assignors.connection import concerns_connection, missing_codec
 from kafka_assignors.connection.properties import parse
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.history.events import partitions_json
@@ -300,7 +300,7 @@ def main(argv: Sequence[str]) -> int:
     except FencedInstanceIdError as error:
         print(f"fenced: {error}", file=sys.stderr)
     except (KafkaError, KafkaAssignorsError, ValueError) as error:
-        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"error: {missing_codec(error) or f'{type(error).__name__}: {error}'}", file=sys.stderr)
         return 1
     finally:
         say("shutdown_complete")

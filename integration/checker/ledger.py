@@ -97,9 +97,25 @@ class Generation:
         """Whether it is a target assignment of the consumer protocol (KIP-848)."""
         return self.event.kind == "broker_assigned"
 
+    @property
+    def completed_ns(self) -> int:
+        """When its join completed, on the coordinator's clock. Its record is written after the leader has assigned.
+
+        Without that time (a target assignment, a very old broker), it is the record's own.
+        """
+        joined_ms = self.event.data.get("ts_ms", 0)
+        late_ns = self.event.ts_ns - joined_ms * 1_000_000 if joined_ms > 0 else 0
+        return self.event.mono_ns - max(0, late_ns)
+
     def converts(self, before: Generation) -> bool:
-        """Whether it is `before` in the records of the other protocol: the coordinator converted the running group."""
-        return self.by_broker != before.by_broker and self.assigned.keys() <= before.assigned.keys()
+        """Whether it is `before` in the records of the other protocol: the coordinator converted the running group.
+
+        Members whose join was pending are converted with the others, and have no partitions.
+        """
+        if self.by_broker == before.by_broker:
+            return False
+        news = self.assigned.keys() - before.assigned.keys()
+        return not news or (self.number == before.number and not any(self.assigned[member] for member in news))
 
     def topics_of(self, member_id: str) -> frozenset[str]:
         """A member's subscribed topics.

@@ -25,6 +25,7 @@ from ..broker import Broker
 from ..broker.cluster import Cluster, start_cluster
 from ..checker import Verdict, known_laws
 from ..members.group import Stable
+from ..recording import run_folder
 from ..registry import assignor_named
 from ..report.report import GroupResult, Report, render_html, step_table
 from ..scenario import DEMO_TOPICS, Scenario
@@ -76,10 +77,10 @@ def play_demo(  # the options of ``demo``
     as_json: bool,
 ) -> NoReturn:
     """Play the demo, judge it, and write its page."""
-    with clear_errors():
+    with clear_errors(), run_folder(out) as folder:
         reached = where.reached
         _require_lasting(events_topic, reached)
-        console, folder = progress_console(unseen=as_json), _folder(out)
+        console = progress_console(unseen=as_json)
         began = time.monotonic()
         console.rule("Broker", align="left")
         with broker_of(where.backend, reached, where.port, where.version) as broker:
@@ -127,8 +128,8 @@ def play_seeds(where: Where, asked: Asked, seeds: str) -> NoReturn:
         known_laws(asked.require)
         numbers = seeds_of(seeds)
         what_of = {n: scenario_of_seed(asked.name, n, asked.client, asked.assignors, asked.require) for n in numbers}
-        with _brokers(what_of[min(what_of)], where) as broker:
-            _run_seeds(what_of, broker, asked)
+        with run_folder(asked.out, resumed=True) as folder, _brokers(what_of[min(what_of)], where) as broker:
+            _run_seeds(what_of, broker, asked, folder)
 
 
 def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in order
@@ -136,7 +137,7 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
     seed, minutes = asked.seed, asked.minutes
     if seed is None and asked.name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
-    with clear_errors(), _rerun(asked, seed):
+    with clear_errors(), _rerun(asked, seed), run_folder(asked.out) as folder:
         _require_lasting(asked.events_topic, where.reached)
         console = progress_console(unseen=asked.as_json)
         what = read_scenario(Path(asked.name)) if asked.name.endswith(".json") else named(asked.name, seed)
@@ -150,7 +151,6 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
             what = of_client(what, asked.client)
         if asked.assignors:
             what = replace(what, assignors=asked.assignors)
-        folder = _folder(asked.out)
         console.print(f"{what.name}: {what.about}")
         memory_mb: list[float] = []
 
@@ -192,9 +192,8 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
         _tell(result.verdict, folder, asked.as_json, told)
 
 
-def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked) -> NoReturn:
+def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked, folder: Path) -> NoReturn:
     console, prefix = progress_console(unseen=asked.as_json), new_prefix()
-    folder = asked.out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     first, scenario = next(iter(what.items()))
     require_fit(scenario, broker)
     topics = prefixed(scenario, f"{prefix}{first}-").made_topics
@@ -240,13 +239,6 @@ def _brokers(what: Scenario, where: Where) -> Broker | Cluster:
             f"scenario {what.name!r} needs {what.nodes} nodes of its own; remove --bootstrap and --backend external"
         )
     return start_cluster(what.nodes, backend=where.backend, version=where.version)
-
-
-def _folder(out: Path | None) -> Path:
-    folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"--out {folder} is not empty; histories of two runs must not mix")
-    return folder
 
 
 def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> None:

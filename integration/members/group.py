@@ -252,6 +252,8 @@ class MemberGroup:
     def stop(self, name: str, timeout_s: float = STOP_S) -> None:
         """Ask a member to leave the group and wait for the end of its process.
 
+        A process that has just been started is asked once it has begun: before that SIGTERM would kill it.
+
         Raises:
             ConfigError: No running member has this name, or it is paused or cut off.
             MemberDied: It didn't end within `timeout_s` and was killed, or didn't end cleanly.
@@ -261,6 +263,7 @@ class MemberGroup:
             what = "paused; resume" if process.paused else "cut off; heal the fault"
             raise ConfigError(f"{self._members.named(name)} is {what} or kill it")
         self._members.count_from_here()
+        self._members.wait_started(name, timeout_s)
         runs = process.returncode is None
         process.terminate()
         self._members.ended(name, timeout_s, asked=runs)

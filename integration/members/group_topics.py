@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
@@ -14,7 +16,7 @@ from .running import RunningMembers
 
 
 class GroupTopics:
-    """The topics of a running group, and changes to them. The history records each change before it is made.
+    """The topics of a running group, and changes to them. The history records each change before and after it is made.
 
     Args:
         members: The group's members, whose subscriptions count.
@@ -37,8 +39,8 @@ class GroupTopics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._topics.require("made", topic, partitions)
-        self._change("create_topic", topic, partitions)
-        self._topics.create({topic: partitions})
+        with self._change("create_topic", topic, partitions):
+            self._topics.create({topic: partitions})
 
     def add_partitions(self, topic: str, partitions: int) -> None:
         """Grow a topic to this number of partitions, and wait until they have leaders.
@@ -48,8 +50,8 @@ class GroupTopics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._topics.require("grow", topic, partitions)
-        self._change("add_partitions", topic, partitions)
-        self._topics.grow(topic, partitions)
+        with self._change("add_partitions", topic, partitions):
+            self._topics.grow(topic, partitions)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic, and wait until the brokers don't know it any more.
@@ -59,8 +61,8 @@ class GroupTopics:
             kafka.errors.KafkaError: The broker refuses.
         """
         self._topics.require("deleted", topic, 0)
-        self._change("delete_topic", topic, 0)
-        self._topics.delete(topic)
+        with self._change("delete_topic", topic, 0):
+            self._topics.delete(topic)
 
     def coordinator(self) -> int | None:
         """Id of the node that coordinates this group; None if there is none at the moment."""
@@ -143,6 +145,10 @@ class GroupTopics:
         if after[tp] >= before[tp]:
             raise NotStable(f"{tp.topic}-{tp.partition} lost no records: it ends at {after[tp]}, as before")
 
-    def _change(self, change: str, topic: str, partitions: int) -> None:
+    @contextmanager
+    def _change(self, change: str, topic: str, partitions: int) -> Iterator[None]:
         self._members.count_from_here()
-        self._members.write("admin_change", change=change, target=topic, topics={topic: partitions})
+        told: dict[str, Any] = {"change": change, "target": topic, "topics": {topic: partitions}}
+        self._members.write("admin_change", **told)
+        yield
+        self._members.write("admin_changed", **told)

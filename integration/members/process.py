@@ -40,6 +40,7 @@ class MemberProcess(ABC):
         view: Generation that it last assigned as leader, and the partition counts that it saw.
         committed_ns: When a commit of its was last accepted.
         answered_ns: When a commit of its was last accepted or refused.
+        started: Whether it has begun: from then on it obeys SIGTERM.
         paused: Whether it was paused and not resumed.
         stalled: Whether it has stopped polling, or stalls in its assign.
         at_work: Whether it has consumed records that it hasn't begun to commit.
@@ -59,6 +60,7 @@ class MemberProcess(ABC):
     committed_ns: int = 0
     answered_ns: int = 0
     last_error: str = ""
+    started: bool = False
     paused: bool = False
     stalled: bool = False
     at_work: bool = False
@@ -165,7 +167,9 @@ class MemberProcess(ABC):
         self.member_id = event.member_id or self.member_id
         if event.kind in ("commit_ok", "commit_fail"):
             self.answered_ns = event.mono_ns
-        if event.kind == "generation":
+        if event.kind == "start":
+            self.started = True
+        elif event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
         elif event.kind == "assign_begin":
             self.view = event.data["generation"], event.data["topics"]

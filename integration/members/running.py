@@ -104,6 +104,14 @@ class RunningMembers:
                 raise self.missed(failure(), timeout_s)
             time.sleep(TICK_S)
 
+    def wait_started(self, name: str, timeout_s: float) -> None:
+        """Wait until a process has begun or ended, at most until a deadline."""
+        process, deadline = self.by_name[name], time.monotonic() + timeout_s
+        process.catch_up()
+        while not process.started and process.returncode is None and time.monotonic() < deadline:
+            time.sleep(TICK_S)
+            process.catch_up()
+
     def missed(self, message: str, timeout_s: float) -> NotStable:
         """Record that something awaited did not happen, and return the error to raise."""
         self.write("not_over", waited_s=timeout_s, awaited=message)

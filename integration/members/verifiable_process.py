@@ -267,6 +267,9 @@ class EventTranslator:
             yield "commit_ok" if said["success"] else "commit_fail", done
         elif name == "rewound":
             yield "rewound", {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+        elif name == "error":
+            told = {"error": str(said.get("error")), "message": str(said.get("message"))}
+            yield "error", {**self._at(at_ms, late=True), **told, "fatal": False}
         elif name in ("stalled", "resumed"):
             edge = "begin" if name == "stalled" else "end"
             yield f"fault_{edge}", {**self._at(at_ms), "fault": "stall", "target": self._client_id}
@@ -358,9 +361,11 @@ class VerifiableProcess(MemberProcess):
         self._translate()
 
     def epitaph(self) -> str:
-        """How it ended. It prints a fatal error among its JSON lines, the cause first."""
-        lines = self._said.read_text("utf-8", "replace").splitlines()
-        self.last_error = next((line[:500] for line in lines if line and not line.startswith("{")), self.last_error)
+        """How it ended. It prints a fatal error among its JSON lines: Java the cause first, ours after its log."""
+        said = self._said.read_text("utf-8", "replace").splitlines()
+        lines = [line[:500] for line in said if line and not line.startswith("{")]
+        ours = (line for line in lines if line.startswith(("error: ", "fenced: ")))
+        self.last_error = next(ours, lines[0] if lines else self.last_error)
         return super().epitaph()
 
     def _translate(self, final: bool = False) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -113,10 +114,11 @@ class FaultProxy:
         self._sending = threading.Lock()
         self._commands = 0
         # Each proxy has its own file: sequence numbers count per file, and a folder may have had a proxy before.
-        count = sum(1 for _ in folder.glob("proxy-*.jsonl"))
-        self._output = folder / f"proxy-{count}.log"
-        arguments = [str(folder / f"proxy-{count}.jsonl"), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
-        with self._output.open("wb") as log:
+        log = _new_log(folder)
+        self._output = Path(log.name)
+        history = self._output.with_suffix(".jsonl")
+        arguments = [str(history), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
+        with log:
             self._process = subprocess.Popen(
                 python_command(f"{__package__}.relay", *arguments),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
@@ -252,6 +254,16 @@ class FaultProxy:
     def _epitaph(self) -> str:
         words = self._output.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
         return f"the fault proxy at {self.bootstrap} has ended: {words}"
+
+
+def _new_log(folder: Path) -> IO[bytes]:
+    """The open log of a new proxy, whose name no other proxy gets."""
+    for number in count():
+        log = folder / f"proxy-{number}.log"
+        if not log.with_suffix(".jsonl").exists():
+            with suppress(FileExistsError):
+                return log.open("xb")
+    raise AssertionError("there is always another number")
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -492,5 +492,10 @@ def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:
 
 def _writer(folder: Path, stem: str, run: str, src: str) -> RunFile:
     """A new file: each source has its own ``seq``."""
-    paths = (folder / f"{stem}.{n}.jsonl" for n in count())
-    return RunFile(next(path for path in paths if not path.exists()), run, src)
+    for path in (folder / f"{stem}.{n}.jsonl" for n in count()):
+        try:
+            return RunFile(path, run, src)
+        except ConfigError:
+            if not path.exists():
+                raise
+    raise AssertionError("there is always another number")

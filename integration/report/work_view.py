@@ -80,7 +80,7 @@ def _work_view(history: History, record: GroupRecord) -> WorkView:
     begin = min([s.interval.start_ns for s in record.spans] + steps)
     end = max([s.interval.end_ns for s in record.spans] + steps)
     generations = [e for e in events if e.kind == "generation_committed" and e.data["members"] and e.mono_ns <= end]
-    weights = [(e.mono_ns, told) for e in generations if (told := _weights(e))]
+    weights = [(e.mono_ns, told) for e in generations if (told := _weights(record, e))]
     owned = list(_owned(record, [at for at, _ in weights], end))
     counts = [(from_ns, to_ns, {m: float(len(tps)) for m, tps in of.items()}) for from_ns, to_ns, of in owned]
     if weights:
@@ -125,7 +125,7 @@ Told = Mapping[str, tuple[Sequence["float | None"], float]]
 """topic -> the weight of each partition as members sent it, and the median for all others."""
 
 
-def _weights(generation: Event) -> Told:
+def _weights(record: GroupRecord, generation: Event) -> Told:
     """The weights that the members of a generation sent; empty if none did."""
     if generation.data.get("protocol") != WEIGHTED:
         return {}
@@ -136,7 +136,10 @@ def _weights(generation: Event) -> Told:
         ]
     except ValueError:  # a member's bytes are damaged, which law A1 tells
         return {}
-    agreed, _ = strategies.strategy(WEIGHTED).agreed(sent)
+    topics = {topic for _, _, subscription in sent for topic in subscription.topics}
+    counts = {topic: record.count_of(topic, generation.mono_ns) for topic in topics}
+    known_counts = {topic: count for topic, count in counts.items() if count is not None}
+    agreed, _ = strategies.strategy(WEIGHTED).agreed(sent, known_counts)
     told: Mapping[str, Sequence[float | None]] = agreed.options.get("weights") or {}
     known = {topic: [weight for weight in each if weight is not None] for topic, each in told.items()}
     return {topic: (told[topic], median(each)) for topic, each in known.items() if each}

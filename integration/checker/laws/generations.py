@@ -116,11 +116,11 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
             message = f"generation {before.number} was converted to another protocol as generation {after.number}"
             found.broken("G1", message, before.event, after.event)
         for member_id, has in sorted(after.assigned.items()):
-            if has != before.assigned[member_id]:
+            had = before.assigned.get(member_id, frozenset())
+            if has != had:
                 message = (
-                    f"generation {before.number} gave {after.names[member_id]} "
-                    f"{all_named(sorted(before.assigned[member_id]))}, its conversion to another protocol "
-                    f"{all_named(sorted(has))}"
+                    f"generation {before.number} gave {after.names[member_id]} {all_named(sorted(had))}, "
+                    f"its conversion to another protocol {all_named(sorted(has))}"
                 )
                 found.broken("G1", message, before.event, after.event)
 

@@ -149,6 +149,8 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     """T1: a dead member is removed when its session ends and not before; a leaving member within two heartbeats.
 
     T2: a member that stops polling is removed when its poll interval ends and not before.
+
+    Time runs to the end of the next join, on the coordinator's clock: the leader's time for assigning doesn't count.
     """
     dying = [e for e in transition.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
     if not dying:
@@ -175,9 +177,9 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
         found.not_judged(law, "it returned, or the group was stable, before its absence could be noticed")
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
-    after_ms = (without.event.mono_ns - trigger.mono_ns) / MS
+    after_ms = (without.completed_ns - trigger.mono_ns) / MS
     silent = trigger if trigger.kind == "stop" else _silent_since(transition.record, trigger, without)
-    silent_ms = (without.event.mono_ns - silent.mono_ns) / MS
+    silent_ms = (without.completed_ns - silent.mono_ns) / MS
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
     if earliest is not None and after_ms < earliest and _was_hit(transition.record, trigger, session):
@@ -196,12 +198,13 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
 def topics_noticed(transition: Transition, found: Findings) -> None:
     """T3: a created, grown or deleted topic is reflected within the maximum metadata age plus a second.
 
-    Time runs from the ``admin_change``, which is written before the change is requested, to the broker's timestamp of
-    the generation. Judged if every member reports its maximum metadata age. Members learn at a heartbeat that they must
-    join, so two more delays are allowed: the part of the slowest heartbeat interval above `BEAT_MS`; and, with a
-    pattern, one heartbeat, because a member joins for a topic that the leader must still request, and the leader then
-    joins again. Under KIP-848 the broker resolves the patterns, at a member's heartbeat, `REGEX_REFRESH_MS` after the
-    last time: a new topic that no member started with by name may take that much longer.
+    Time runs from the brokers' answer to the change (``admin_changed``) to the end of the generation's join: neither
+    the time in which the brokers make the change nor that in which the leader assigns counts. Judged if every member
+    reports its maximum metadata age. Members learn at a heartbeat that they must join, so two more delays are allowed:
+    the part of the slowest heartbeat interval above `BEAT_MS`; and, with a pattern, one heartbeat, because a member
+    joins for a topic that the leader must still request, and the leader then joins again. Under KIP-848 the broker
+    resolves the patterns, at a member's heartbeat, `REGEX_REFRESH_MS` after the last time: a new topic that no member
+    started with by name may take that much longer.
     """
     of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
     trigger = transition.alone
@@ -225,6 +228,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     resolves = again and transition.after.by_broker and trigger.data["change"] == "create_topic"
     soonest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
     topics: Mapping[str, int] = trigger.data["topics"]
+    made_ns = _made_ns(transition.record, trigger)
     try:
         wanted = {topic for m in transition.after.assigned for topic in transition.after.topics_of(m)}
     except WireError as error:
@@ -233,7 +237,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
         latest = soonest + (REGEX_REFRESH_MS if resolves and topic not in by_name else 0)
         seen = next((g for g in transition.generations if sum(tp.topic == topic for tp in g.owners) == count), None)
-        after_ms = None if seen is None else (seen.event.mono_ns - trigger.mono_ns) / MS
+        after_ms = None if seen is None else (seen.completed_ns - made_ns) / MS
         if after_ms is None or after_ms > latest:
             message = (
                 f"{topic} had {count} partitions after its {_told(trigger)}, and the group assigned them "
@@ -241,6 +245,12 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
                 + f", not within {latest} ms"
             )
             found.broken("T3", message, trigger, None if seen is None else seen.event)
+
+
+def _made_ns(record: GroupRecord, change: Event) -> int:
+    """When the brokers had made a change of topics; without their answer, when it was requested."""
+    answers = (e.mono_ns for e in record.events["admin_changed"] if e.data.get("target") == change.data.get("target"))
+    return next((at_ns for at_ns in sorted(answers) if at_ns >= change.mono_ns), change.mono_ns)
 
 
 def _unclear(law: str, transition: Transition, found: Findings) -> bool:

@@ -11,17 +11,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, errors
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalGenerationError,
+    KafkaError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
 
 from kafka_assignors.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
@@ -41,6 +48,20 @@ _PEER_ASSIGNORS = {
 }
 _BY_WORK = {"weighted": WeightedAssignor, "lag": LagAssignor}
 _POLL_MS, _TICK_S = 200, 0.02
+_REJOINS = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
+_WRAPPED = re.compile(r"(?:Unexpected exception in heartbeat task: )?(\w+)\(.*\)", re.DOTALL)
+
+
+def survivable(error: KafkaError) -> bool:
+    """Whether a consumer goes on after an error: aiokafka calls it retriable, or a join is the answer to it.
+
+    aiokafka 0.14.0 wraps an answer that its code doesn't name, as ``KafkaError("RebalanceInProgressError()")``, and the
+    wrapped error counts: Java's client joins again when a join is answered so.
+    """
+    kind: Any = type(error)
+    if kind is KafkaError and (wrapped := _WRAPPED.fullmatch(str(error.args[0] if error.args else ""))):
+        kind = getattr(errors, wrapped[1], kind)
+    return kind in _REJOINS or bool(getattr(kind, "retriable", False))
 
 
 def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
@@ -112,12 +133,14 @@ class AioMember(ConsumerRebalanceListener):
             KafkaError: The client couldn't recover from it.
         """
         config = self._config
-        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
+        # Before the start is told: from then on the harness may end the member.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
+        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
         self._consumer = AIOKafkaConsumer(**self._settings())
         try:
-            self._consumer.subscribe(topics=list(config.topics), listener=self)
             await self._consumer.start()
+            # Not before: `start` would wait for the first join, and end with its error.
+            self._consumer.subscribe(topics=list(config.topics), listener=self)
             await self._consume()
             self._leaves_by_telling()
         finally:
@@ -208,10 +231,21 @@ class AioMember(ConsumerRebalanceListener):
                 continue
             if (wanted := self._control.subscription()) is not None:
                 self._consumer.subscribe(wanted.get("topics", ()), wanted.get("pattern"), self)
-            polled = await self._consumer.getmany(timeout_ms=_POLL_MS)
+            try:
+                polled = await self._consumer.getmany(timeout_ms=_POLL_MS)
+            except KafkaError as error:
+                if not survivable(error):
+                    raise
+                self._survived(error)
+                continue
             async with self._busy:
                 if polled:
                     await self._take(polled)
+
+    def _survived(self, error: KafkaError) -> None:
+        """Report an error, and join again: aiokafka starts ended tasks, such as its heartbeats, after a join alone."""
+        self.write("error", error=type(error).__name__, fatal=False, message=str(error))
+        self._consumer._coordinator.request_rejoin()
 
     async def _stand_still(self) -> None:
         named = {"fault": "stall", "target": self._config.member}

@@ -180,6 +180,10 @@ class BridgeMember:
         except KeyboardInterrupt:
             if self._app["app_interrupt"] != "goes-on":
                 raise
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self.write("error", error=type(error).__name__, fatal=False, message=str(error))
         batch = [each for each in batch if each.error() is None]
         if batch:
             self._tell("consume", batch)

@@ -170,6 +170,8 @@ def consume(
                 # A refused instance id (KIP-848) is told once, by this code without the flag.
                 elif error.fatal() or error.code() == KafkaError._FATAL:
                     raise KafkaException(error)
+                else:
+                    say("error", error=error.name(), message=error.str())
             batches.finish()
     finally:
         consumer.close()

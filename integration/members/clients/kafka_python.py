@@ -99,9 +99,10 @@ class Member:
             KafkaError: The client couldn't recover from it.
         """
         config = self._config
-        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
+        # Before the start is told: from then on the harness may end the member.
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_signal)
+        self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
         self._consumer = KafkaConsumer(**self._consumer_config())
         forbid_topic_creation(self._consumer)
         for assignor in self._assignors:
@@ -186,15 +187,28 @@ class Member:
                     continue
                 if (wanted := self._control.subscription()) is not None:
                     self._subscribe(wanted)
-                self._polling = True
-                polled = self._consumer.poll(timeout_ms=self._poll_ms)
-                self._polling = False
+                polled = self._poll()
                 if polled:
                     self.take(polled)
                 elif self._due:
                     self.commit_due()
         except Stop:
             pass
+
+    def _poll(self) -> Mapping[Any, Sequence[Any]]:
+        """Records of one poll; none after an error that kafka-python calls retriable, which is reported."""
+        self._polling = True
+        try:
+            return self._consumer.poll(timeout_ms=self._poll_ms) or {}
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self._polling = False
+            self.write("error", error=type(error).__name__, fatal=False, message=str(error))
+            time.sleep(_RECHECK_S)
+            return {}
+        finally:
+            self._polling = False
 
     def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
         named = {"fault": fault, "target": self._config.member}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kafka_assignors.connection import missing_codec
 from kafka_assignors.history.writer import EventWriter
 
 from ..config import MemberConfig
@@ -44,6 +45,8 @@ def run_program(
             play(config, writer, control)
         except Exception as error:
             logging.exception("member %s ends", config.member)
-            writer.write("error", error=type(error).__name__, fatal=True, message=words(error, config))
+            writer.write(
+                "error", error=type(error).__name__, fatal=True, message=missing_codec(error) or words(error, config)
+            )
             return 1
     return 0

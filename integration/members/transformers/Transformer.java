@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -22,6 +23,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.WakeupException;
 
 /**
@@ -32,6 +34,7 @@ import org.apache.kafka.common.errors.WakeupException;
  */
 public final class Transformer implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(100);
+    private static final Duration RETRIES = Duration.ofSeconds(20); // the time limit of a transaction
     private final Properties app;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final KafkaProducer<byte[], byte[]> producer;
@@ -112,7 +115,10 @@ public final class Transformer implements ConsumerRebalanceListener {
             throw fenced;
         } catch (KafkaException refused) {
             say("offsets_committed", told + ",\"success\":false,\"error\":" + quoted(String.valueOf(refused)));
-            producer.abortTransaction();
+            retried(() -> {
+                producer.abortTransaction();
+                return null;
+            });
             rewind(ends.keySet());
             return;
         }
@@ -123,9 +129,24 @@ public final class Transformer implements ConsumerRebalanceListener {
         Set<TopicPartition> mine = new HashSet<>(taken);
         mine.retainAll(consumer.assignment());
         Map<TopicPartition, OffsetAndMetadata> back = new HashMap<>();
-        consumer.committed(mine).forEach((at, known) -> back.put(at, known == null ? new OffsetAndMetadata(0) : known));
+        retried(() -> consumer.committed(mine)).forEach((at, known) -> back.put(at, known == null ? new OffsetAndMetadata(0) : known));
         back.forEach((at, known) -> consumer.seek(at, known.offset()));
         say("rewound", ",\"offsets\":" + offsets(back));
+    }
+
+    /** Calls, and again after errors that Kafka calls retriable, such as a time limit. */
+    private static <T> T retried(Supplier<T> call) {
+        long deadline = System.nanoTime() + RETRIES.toNanos();
+        while (true) {
+            try {
+                return call.get();
+            } catch (RetriableException again) {
+                if (System.nanoTime() > deadline) {
+                    throw again;
+                }
+                say("error", ",\"error\":" + quoted(again.getClass().getSimpleName()) + ",\"message\":" + quoted(String.valueOf(again)));
+            }
+        }
     }
 
     private void work() {

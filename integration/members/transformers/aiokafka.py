@@ -24,7 +24,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from ...history.author import AUTHOR
-from ..clients.aiokafka import AioMember, main
+from ..clients.aiokafka import AioMember, main, survivable
 from ..clients.events import Writing
 from ..config import MemberConfig
 from ..control import Control
@@ -65,11 +65,11 @@ class TransformingAioMember(AioMember):
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
         await self._producer.begin_transaction()
         headers = [(AUTHOR, author(self._config, number))]
-        for record in (record for records in polled.values() for record in records):
-            await self._producer.send(self._config.output, record.value, record.key, headers=headers)
-        await asyncio.sleep(self._work_s)
-        self.write("commit_begin", offsets=rows, transaction=number)
         try:
+            for record in (record for records in polled.values() for record in records):
+                await self._producer.send(self._config.output, record.value, record.key, headers=headers)
+            await asyncio.sleep(self._work_s)
+            self.write("commit_begin", offsets=rows, transaction=number)
             await self._producer.send_offsets_to_transaction(ends, self._config.group)
             await self._producer.commit_transaction()
         except KafkaError as error:
@@ -84,7 +84,7 @@ class TransformingAioMember(AioMember):
         """Wait until committed offsets can be fetched, at most as long as a transaction may be open."""
         deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
         for tp, end in sorted(ends.items()):
-            while (await self._consumer.committed(tp) or 0) < end:
+            while await self._committed(tp, deadline) < end:
                 if time.monotonic() > deadline:
                     logging.warning("member %s: offset %d of %s isn't committed yet", self._config.member, end, tp)
                     return
@@ -93,10 +93,21 @@ class TransformingAioMember(AioMember):
     async def _rewind(self, taken: Mapping[Any, int]) -> None:
         rows = []
         for tp in sorted(set(taken) & self._consumer.assignment()):
-            offset = await self._consumer.committed(tp) or 0
+            offset = await self._committed(tp, time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000)
             self._consumer.seek(tp, offset)
             rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
         self.write("rewound", offsets=rows)
+
+    async def _committed(self, tp: Any, deadline: float) -> int:
+        """The committed offset, or 0. Asks again until the deadline while a coordinator is away."""
+        while True:
+            try:
+                return await self._consumer.committed(tp) or 0
+            except KafkaError as error:
+                if not survivable(error) or time.monotonic() > deadline:
+                    raise
+                self.write("error", error=type(error).__name__, fatal=False, message=str(error))
+                await asyncio.sleep(SETTLE_S)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -19,6 +19,8 @@ from ..clients.kafka_python import Member, main
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
+
+RETRY_S = 0.1
 
 
 def keep_requests(client: Any) -> None:
@@ -79,7 +81,19 @@ class TransformingMember(Member):
             metrics_enabled=False,
         )
         keep_requests(self._producer._sender._client)
-        self._producer.init_transactions()
+        self._retried(self._producer.init_transactions)
+
+    def _retried(self, call: Callable[..., Any], *given: Any) -> Any:
+        """Call, and again after errors that kafka-python calls retriable, as long as a transaction may be open."""
+        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
+        while True:
+            try:
+                return call(*given)
+            except KafkaError as error:
+                if not error.retriable or time.monotonic() > deadline:
+                    raise
+                self.write("error", error=type(error).__name__, fatal=False, message=str(error))
+                time.sleep(RETRY_S)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Transform records and commit outputs and offsets together. Records of an aborted batch are read again."""
@@ -90,11 +104,11 @@ class TransformingMember(Member):
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
         self._producer.begin_transaction()
         headers = [(AUTHOR, author(self._config, number))]
-        for record in (record for records in polled.values() for record in records):
-            self._producer.send(self._config.output, record.value, record.key, headers)
-        time.sleep(self._work_s)
-        self.write("commit_begin", offsets=rows, transaction=number)
         try:
+            for record in (record for records in polled.values() for record in records):
+                self._producer.send(self._config.output, record.value, record.key, headers)
+            time.sleep(self._work_s)
+            self.write("commit_begin", offsets=rows, transaction=number)
             self._producer.send_offsets_to_transaction(offsets, membership)
             self._producer.commit_transaction()
         except KafkaError as error:
@@ -109,7 +123,7 @@ class TransformingMember(Member):
     def _rewind(self, taken: Mapping[Any, OffsetAndMetadata]) -> None:
         rows = []
         for tp in sorted(set(taken) & self._consumer.assignment()):
-            offset = self._consumer.committed(tp) or 0
+            offset = self._retried(self._consumer.committed, tp) or 0
             self._consumer.seek(tp, offset)
             rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
         self.write("rewound", offsets=rows)

@@ -34,7 +34,7 @@ func franz(ctx context.Context, c config) error {
 		kgo.SeedBrokers(c.Bootstrap), kgo.ClientID(c.Member), kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...),
 		kgo.Balancers(chosen...), kgo.SessionTimeout(c.session()), kgo.HeartbeatInterval(c.heartbeat()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.FetchMaxWait(200 * 1e6),
+		kgo.FetchMaxWait(c.fetchWait()),
 		kgo.OnPartitionsAssigned(tell("partitions_assigned")), kgo.OnPartitionsRevoked(tell("partitions_revoked")),
 		kgo.OnPartitionsLost(tell("partitions_lost")),
 	}

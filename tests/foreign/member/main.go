@@ -27,9 +27,20 @@ type config struct {
 	Rack             *string  `json:"rack"`
 	SessionTimeoutMs int      `json:"session_timeout_ms"`
 	HeartbeatMs      int      `json:"heartbeat_interval_ms"`
+	Consumer         struct {
+		FetchMaxWaitMs int `json:"fetch_max_wait_ms"`
+	} `json:"consumer"`
 }
 
-func (c config) session() time.Duration   { return time.Duration(c.SessionTimeoutMs) * time.Millisecond }
+func (c config) session() time.Duration { return time.Duration(c.SessionTimeoutMs) * time.Millisecond }
+
+// fetchWait is short, because a consumer leaves after its fetch has ended.
+func (c config) fetchWait() time.Duration {
+	if c.Consumer.FetchMaxWaitMs > 0 {
+		return time.Duration(c.Consumer.FetchMaxWaitMs) * time.Millisecond
+	}
+	return 200 * time.Millisecond
+}
 func (c config) heartbeat() time.Duration { return time.Duration(c.HeartbeatMs) * time.Millisecond }
 
 type partition struct {

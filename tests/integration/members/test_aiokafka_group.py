@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
@@ -13,6 +15,7 @@ from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
 MakeGroup = Callable[..., MemberGroup]
@@ -63,3 +66,40 @@ def test_what_aiokafka_cannot_do_ends_its_member_with_the_reason(
 
     with pytest.raises(MemberDied, match=r"aiokafka does not support cooperative-sticky.*use StickyAssignor"):
         group.wait_stable()
+
+
+@pytest.mark.source("apache/kafka GroupMetadataManager.convertToConsumerGroup: pending joins get REBALANCE_IN_PROGRESS")
+def test_a_join_that_is_answered_by_a_rebalance_ends_no_member(
+    kafka_broker: Broker,
+    kafka_admin: KafkaAdminClient,
+    unjudged_group: MakeGroup,
+    kafka_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    """aiokafka's join waits for a paused member when the group becomes one of the consumer protocol (KIP-848)."""
+    topic, group = kafka_topic(partitions=3), unjudged_group()
+    group.start("m1", [topic], ["range"], session_timeout_ms=30_000)
+    group.wait_stable()
+    group.pause("m1")
+    group.start("a1", [topic], ["range"], client="aiokafka")
+    name = group.group
+
+    def described() -> Any:
+        return kafka_admin.describe_groups([name])[name]
+
+    until(lambda: described()["group_state"] == "PreparingRebalance", "aiokafka's join waits")
+    group.start("c1", [topic], ["range"], client="confluent-consumer")
+    until(lambda: "RebalanceInProgressError" in told(tmp_path, "a1"), "the join is answered")
+    group.resume("m1")
+    owned = group.wait_stable(timeout_s=60).owned
+    group.close()
+
+    assert {member: len(topics[topic]) for member, topics in owned.items()} == {"m1": 1, "a1": 1, "c1": 1}
+    verdict = check(History.load(tmp_path))
+    assert (verdict.violations, verdict.value) == ((), True)
+
+
+def told(folder: Path, member: str) -> str:
+    """The errors in a member's history that did not end it."""
+    events = [e for e in History.load(folder).events if (e.kind, e.member) == ("error", member) and not e.data["fatal"]]
+    return " ".join(str(event.data["message"]) for event in events)

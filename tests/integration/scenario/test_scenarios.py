@@ -20,7 +20,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.proxy.rules import Cut, Delay, Reset
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
-from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Pause, Resume
+from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Leave, Pause, Resume
 from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone
 from tests.support.integration.records import read_twice
@@ -160,3 +160,20 @@ def test_who_is_in_the_group_after_a_step() -> None:
     assert Step("", (Resume("c"), Join("d"))).members_after(before) == {"a", "b", "c", "d"}
     assert Step("", (Cut("a"), Heal("c"))).members_after(before) == {"b", "c"}
     assert Step("", (Cut("a", for_ms=500), Delay("a", 10), Reset("b"))).members_after(before) == before
+
+
+@broker
+def test_members_may_join_and_leave_within_one_step(kafka_broker: Broker, tmp_path: Path) -> None:
+    """A process that has just been started leaves when it has begun; SIGTERM before that would kill it."""
+    clients = {"m2": "kafka-python", "a1": "aiokafka", "c1": "confluent"}
+    brief = [action for name in clients for action in (Join(name, client=clients[name]), Leave(name))]
+    steps = (Step("one joins", (Join("m1"),)), Step("others come and go", tuple(brief)))
+    what = replace(scenario("churn"), steps=steps, topics={"brief": 4}, assignors=("range",))
+
+    ran = run_scenario(what, kafka_broker, tmp_path, "run", group=f"brief-{tmp_path.name}")
+
+    assert not ran.gave_up
+    verdict = judged(ran).verdict
+    assert (verdict.violations, verdict.value) == ((), True)
+    ends = [e for e in History.load(tmp_path).events if e.kind == "exit"]
+    assert [(e.member, e.data["code"]) for e in ends] == [("m2", 0), ("a1", 0), ("c1", 0), ("m1", 0)]
