@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -29,6 +30,52 @@ def test_one_distribution_installs_one_name(wheel: Path) -> None:
     command = [check, "--toplevel", ",".join(sorted(SHIPPED)), str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=wheel.parent)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+FOUND = """
+import importlib.util, json
+names = ("kafka_assignors", "integration", "producers", "pipeline", "tests", "benchmarks", "examples")
+print(json.dumps([name for name in names if importlib.util.find_spec(name)]))
+"""
+RECORDED = """
+import importlib.metadata, json
+files = importlib.metadata.files("kafka-assignors")
+print(json.dumps([str(file) for file in files if "__pycache__" not in file.parts]))
+"""
+
+
+def test_a_checkout_installs_the_one_name_too(wheel: Path, tmp_path: Path) -> None:
+    """README's own command and an editable install; the links beside which our folders lie are followed once."""
+    (command,) = re.findall(
+        r"^pip install '(\.\[kafka-python\])'", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=120)
+    python = str(venv / "bin" / "python")
+
+    def pip(*arguments: str) -> None:
+        words = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *arguments]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def told(code: str) -> list[str]:
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
+        )
+        return json.loads(done.stdout)
+
+    pip("hatchling", "editables")
+
+    pip("--no-build-isolation", "--no-deps", command)
+    of_pip = {"INSTALLER", "REQUESTED", "direct_url.json"}
+    files = {name for name in told(RECORDED) if name.split("/")[-1] not in of_pip and not name.startswith("..")}
+    assert files == set(zipfile.ZipFile(wheel).namelist())
+    assert told(FOUND) == ["kafka_assignors"]
+
+    pip("--no-build-isolation", "--no-deps", "--editable", ".")
+    assert told(FOUND) == ["kafka_assignors"]
+    (origin,) = told("import json, kafka_assignors; print(json.dumps([kafka_assignors.__file__]))")
+    assert Path(origin) == ROOT / "kafka_assignors" / "__init__.py"
 
 
 def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
