@@ -1,13 +1,15 @@
 """``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: raw results as a Markdown table for README.md.
 
-Results of `rebalances` give one table per trigger, or with names of measures one table per measure.
+Results of `rebalances` give one table per trigger, or with names of measures one table per measure. Results of `stops`
+give one table per group, clients over changes.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,32 @@ def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
     return "\n".join([*out, *(_measured(lines[0]) for lines in files)])
 
 
+def stops(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Lines of a table per group: for each client and change the partition-ms without an owner and the longest stop.
+
+    Args:
+        rows: Rows of results files of `stops`. Cells are medians over their runs.
+    """
+    cells: dict[str, dict[str, dict[str, str]]] = {}
+    for row in rows:
+        shape, change, *client = row["name"].split("/")
+        if client and row["raw"].get("downtime_ms"):
+            area, longest = (statistics.median(row["raw"][measure]) for measure in ("downtime_ms", "stop_ms"))
+            cells.setdefault(shape, {}).setdefault("/".join(client), {})[change] = f"{area:,.0f} ({longest:,.0f})"
+    lines: list[str] = []
+    for shape, clients in cells.items():
+        members, _, partitions = shape.partition("x")
+        changes = list(dict.fromkeys(change for of in clients.values() for change in of))
+        lines += [f"**{members} members, {partitions} partitions**: partition-ms without an owner (longest, ms)", ""]
+        lines += [f"| | {' | '.join(changes)} |", f"|---|{'---:|' * len(changes)}"]
+        for client, of in clients.items():
+            name, _, assignor = client.partition("/")
+            shown = " | ".join(of.get(change, "not measured") for change in changes)
+            lines.append(f"| {name} `{assignor}` | {shown} |")
+        lines.append("")
+    return lines
+
+
 def _measured(machine: Mapping[str, Any]) -> str:
     """The machine and the date."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
@@ -50,8 +78,10 @@ if __name__ == "__main__":
         raise SystemExit("usage: python -m benchmarks.table RESULTS.jsonl … [NAME …]")
     read = [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths]
     names = [each for each in sys.argv[1:] if not each.endswith(".jsonl")]
-    if any(lines[0]["benchmark"] == "rebalances" for lines in read):
-        rows = [row for lines in read for row in lines[1:]]
+    kinds, rows = {lines[0]["benchmark"] for lines in read}, [row for lines in read for row in lines[1:]]
+    if "rebalances" in kinds:
         print("\n".join([triggers(rows, names), *(_measured(lines[0]) for lines in read)]))
+    elif "stops" in kinds:
+        print("\n".join([*stops(rows), *(_measured(lines[0]) for lines in read)]))
     else:
         print(table(read, names))
