@@ -48,6 +48,8 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     """The broker's next assignment.
 
     Several members that join are assigned together, as the broker does if they join within its assignment interval.
+    A member that joins within that interval of the last target (``group.consumer.assignment.interval.ms``) is in the
+    coordinator's map when the next target is computed, otherwise it isn't yet; half of the draws are of each.
 
     Args:
         live: A KIP-848 group at rest, whose members are listed as they joined.
@@ -76,8 +78,9 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     draw = random.Random(seed)
     orders: dict[str, list[str]] = {}
     cases: Counter[str] = Counter()
-    for _ in range(DRAWS if joining else 1):
-        order = _order(group, {**known, **{called: _member_id(draw) for called in joining}}, joining, name)
+    for i in range(DRAWS if joining else 1):
+        new = joining if i % 2 == 0 else ()
+        order = _order(group, {**known, **{called: _member_id(draw) for called in joining}}, new, name)
         target = repr(sorted(strategy(name, **options, order=order).place(group).items()))
         cases[target] += 1
         orders.setdefault(target, order)
@@ -126,12 +129,16 @@ class Targets:
         return {**group.names, **self._names}
 
 
-def _order(group: Group, ids: Mapping[str, str], joining: Collection[str], name: str) -> list[str]:
-    """Names of the members in the order in which the broker takes them, by their real ids."""
+def _order(group: Group, ids: Mapping[str, str], new: Collection[str], name: str) -> list[str]:
+    """Names of the members in the order in which the broker takes them, by their real ids.
+
+    Args:
+        new: Members that the coordinator's map doesn't have yet.
+    """
     called = {ids[member.member_id]: member.member_id for member in group.members}
     if name == "uniform":
-        there = [ids[member.member_id] for member in group.members if member.member_id not in joining]
-        real = map_order(there, (ids[each] for each in joining))
+        there = [ids[member.member_id] for member in group.members if member.member_id not in new]
+        real = map_order(there, (ids[each] for each in new))
     else:
         members = [replace(member, member_id=ids[member.member_id]) for member in group.members]
         real = [member.member_id for member in BROKER_SIDE[name].usual(members)]

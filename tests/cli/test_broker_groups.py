@@ -167,6 +167,21 @@ def test_members_are_taken_in_the_order_of_their_real_ids() -> None:
     assert len(first) == 6
 
 
+def test_who_is_first_in_one_bucket_depends_on_when_the_newcomer_is_in_the_coordinators_map() -> None:
+    """A third member doubles the slots of that map, in whose order the assignor's map gets two ids of one bucket."""
+    ids = ("ac", "df")
+    assert map_order(ids, ["new"]).index("ac") > map_order(ids, ["new"]).index("df")
+    assert map_order([*ids, "new"]).index("ac") < map_order([*ids, "new"]).index("df")
+    live, topics = group_of({"t": 4}, {"t": [0, 1]}, {"t": [2, 3]})
+    members = tuple(replace(member, member_id=name) for member, name in zip(live.members, ids, strict=True))
+
+    told = forecast(replace(live, members=members), topics, Change(add=1), "uniform")
+
+    outcomes = [told.plan.target, *told.others]
+    longest = {max(target, key=lambda name: len(target[name].get("t", ()))) for target in outcomes}
+    assert {"m0", "m1"} <= longest
+
+
 @pytest.mark.parametrize("first", ["b", "t"])
 def test_a_targets_record_decides_between_topics_of_one_bucket(first: str) -> None:
     """Ids of swapped halves have one hash: the broker's map lists them as the record of the target does."""
