@@ -132,8 +132,7 @@ class Targets:
 def _order(group: Group, ids: Mapping[str, str], new: Collection[str], name: str) -> list[str]:
     """Names of the members in the order in which the broker takes them, by their real ids.
 
-    Args:
-        new: Members that the coordinator's map doesn't have yet.
+    The coordinator's map doesn't have the `new` ones yet.
     """
     called = {ids[member.member_id]: member.member_id for member in group.members}
     if name == "uniform":
