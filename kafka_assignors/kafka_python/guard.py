@@ -38,7 +38,8 @@ def guard(consumer: Any) -> None:
       partitions for a generation. With the guard, it waits for the metadata, as Java's leader does.
     * **A broker's outage ends the consumer.** When a broker is away and the following refresh of the metadata fails,
       too, ``poll`` raises ``KafkaConnectionError``, although it is retriable and Java's ``poll`` goes on. With the
-      guard, ``poll`` tries again until its timeout, and returns no records. A call without a timeout still raises.
+      guard, ``poll`` tries again until its timeout, and returns no records. A call without a timeout still raises;
+      kafka-python 3.1 gives each call one, ``default_api_timeout_ms``.
     * **A broker that is back is not tried again**, for up to 36 s after a long outage. With the guard, it is tried once
       a second, Java's default; ``reconnect_backoff_max_ms`` sets another limit.
     * **A join that ends between two polls is thrown away.** A consumer that polls briefly and pauses

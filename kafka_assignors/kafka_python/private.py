@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 import time
 import weakref
@@ -30,6 +31,22 @@ from ..core.group import NO_GENERATION
 from ..core.wire.protocol import all_topics, completed
 from ..errors import ConfigError
 from ..fact_log import log
+
+VERSION: str = kafka.__version__
+
+
+def is_at_least(version: str, least: tuple[int, int]) -> bool:
+    """Whether a version of kafka-python is at least another, by its first two numbers; a pre-release counts as its own.
+
+    >>> is_at_least("3.1.0.dev", (3, 1)), is_at_least("3.0.12", (3, 1))
+    (True, False)
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= least
+
+
+AWAIT_FOR = "_net.await_for" if is_at_least(VERSION, (3, 1)) else "_manager.wait_for"
+"""Waits for a future on kafka-python's own thread, with a time limit in ms. Coordinators and fetchers have it."""
 
 
 class PrivateName(NamedTuple):
@@ -57,7 +74,7 @@ GUARD = tuple(
 """All private names that `guard` uses."""
 _LEARN = "a leader treats topics that only other members read as absent until it has their metadata"
 LEARN = (
-    *("_manager.send", "_manager.wait_for", "_cluster.request_update", "_cluster.set_topics"),
+    *("_manager.send", AWAIT_FOR, "_cluster.request_update", "_cluster.set_topics"),
     *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
 )
 """All private names that `learn_before_leading` uses."""
@@ -72,6 +89,8 @@ COMMITS = tuple(
 )
 """All private names that `commits` uses."""
 _WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for records"
+WAITS = ("_net.wait_for" if is_at_least(VERSION, (3, 1)) else "_net", AWAIT_FOR, "need_rejoin")
+"""All private names of a coordinator that `Wait` uses; its fetcher has the first two as well."""
 _BEATS = "the second round of a cooperative rebalance begins up to heartbeat_interval_ms late"
 BEATS = (
     "heartbeat.time_to_next_heartbeat",
@@ -93,13 +112,11 @@ USED = (
     PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
     *(PrivateName(path, _BEATS) for path in BEATS),
-    *(PrivateName(path, _WAITS) for path in ("_net", "_manager.wait_for", "need_rejoin")),
+    *(PrivateName(path, _WAITS) for path in WAITS),
     PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
 )
 """All private names that we use of a coordinator. We recognise its class by ``group_protocols``, and a consumer has it
 as ``_coordinator``. Without these two names an assignor is not attached, and logs a warning (`adapter.Assignor`)."""
-
-VERSION: str = kafka.__version__
 
 _warned: set[str] = set()
 
@@ -380,12 +397,13 @@ class Wait:
     consumer wakes up.
     """
 
-    _OF_FETCHER = ("_net", "_manager.wait_for", "fetch_records")
+    _OF_FETCHER = (*WAITS[:2], "fetch_records")
 
     def __init__(self) -> None:
         self._net: Any = None
         self._coordinator: Any = None
         self._wakeup: Any = None
+        self._await_for: Any = None
         self._skipped_s = -math.inf
 
     def watch(self, coordinator: Any, fetcher: Any) -> None:
@@ -395,8 +413,9 @@ class Wait:
         if missing(coordinator, "need_rejoin") or any(missing(fetcher, name) for name in self._OF_FETCHER):
             return
         self._coordinator, self._net = weakref.proxy(coordinator), fetcher._net
+        self._await_for = attrgetter(AWAIT_FOR)(fetcher)
         fetcher._net = self
-        fetcher.fetch_records = self._fetching(fetcher.fetch_records, fetcher._manager.wait_for)
+        fetcher.fetch_records = self._fetching(fetcher.fetch_records)
 
     def end(self) -> None:
         """End it; call it on kafka-python's own thread."""
@@ -406,13 +425,21 @@ class Wait:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._net, name)
 
-    def run(self, what: Any, *args: Any) -> Any:
-        """What the fetcher runs on kafka-python's thread, its wait for records among it."""
+    def run(self, what: Any, *args: Any, **settings: Any) -> Any:
+        """What the fetcher runs on kafka-python's thread; in 3.0, its wait for records among it."""
         if getattr(what, "__name__", "") == "wait_for":
-            return self._net.run(self._wait, what, *args)
-        return self._net.run(what, *args)
+            return self._net.run(self._wait, *args)
+        return self._net.run(what, *args, **settings)
 
-    def _fetching(self, fetch: Callable[..., Any], wait_for: Callable[..., Any]) -> Callable[..., Any]:
+    def wait_for(self, fetched: Any, timeout_ms: float | None, raise_error: bool = True) -> None:
+        """The fetcher's wait for records in 3.1."""
+        try:
+            self._net.run(self._wait, fetched, timeout_ms, timeout_ms=timeout_ms)
+        except Exception:
+            if raise_error:
+                raise
+
+    def _fetching(self, fetch: Callable[..., Any]) -> Callable[..., Any]:
         """Wait here if there is nothing to fetch, where the consumer would sleep."""
 
         @functools.wraps(fetch)
@@ -421,18 +448,18 @@ class Wait:
             if records or not idle or not timeout_ms or timeout_ms <= 0:
                 return records, idle
             with suppress(KafkaTimeoutError, KafkaConnectionError):  # the latter if the consumer is closed meanwhile
-                self.run(wait_for, Future(), min(timeout_ms, 1000 * backoff_s(self._coordinator)))
+                self._net.run(self._wait, Future(), min(timeout_ms, 1000 * backoff_s(self._coordinator)))
             return records, False
 
         return fetch_records
 
-    async def _wait(self, wait_for: Callable[..., Any], fetched: Any, timeout_ms: float | None) -> None:
+    async def _wait(self, fetched: Any, timeout_ms: float | None) -> None:
         self._wakeup = Future()
         fetched.add_both(lambda _: self.end())
         if self._coordinator.need_rejoin() and time.monotonic() >= self._skipped_s + SKIP_EVERY_S:
             self._skipped_s = time.monotonic()
             self.end()
-        await wait_for(self._wakeup, timeout_ms)
+        await self._await_for(self._wakeup, timeout_ms)
 
 
 class Beats:
@@ -533,7 +560,7 @@ async def learn(coordinator: Any, topics: Collection[str]) -> None:
     Raises:
         StaleMetadata: No broker answered within half a session timeout; kafka-python joins again.
     """
-    cluster, manager = coordinator._cluster, coordinator._manager
+    cluster, await_for = coordinator._cluster, attrgetter(AWAIT_FOR)(coordinator)
     coordinator._subscription.group_subscribe(topics)
     cluster.set_topics(coordinator._subscription.group_subscription())
     deadline = time.monotonic() + coordinator.config["session_timeout_ms"] / 2000
@@ -545,7 +572,7 @@ async def learn(coordinator: Any, topics: Collection[str]) -> None:
                 f"the group's leader got no metadata of {', '.join(sorted(topics)[:3])} within half a session timeout"
             )
         try:
-            await manager.wait_for(cluster.request_update(), left_ms)
+            await await_for(cluster.request_update(), left_ms)
         except BrokerResponseError:
             pass  # this is a response: the only requested topic is unavailable
         except KafkaError:

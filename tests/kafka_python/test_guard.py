@@ -285,7 +285,7 @@ def test_a_broker_that_stays_away_ends_the_search_at_its_time_limit(consumer: Ma
     assert coordinator.ensure_coordinator_ready(timeout_ms=50) is False
     assert coordinator.poll(timeout_ms=0) is False
     with pytest.raises(KafkaConnectionError):
-        coordinator.ensure_coordinator_ready()
+        coordinator._net.run(coordinator.ensure_coordinator_ready_async)  # since 3.1 other calls have a time limit
 
 
 def test_an_error_that_no_retry_mends_is_raised_at_once(consumer: Make) -> None:

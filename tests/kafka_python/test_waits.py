@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka import ConsumerRebalanceListener
+from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.errors import KafkaTimeoutError
+from kafka.future import Future
 from kafka.protocol.consumer import HeartbeatResponse
 
 from kafka_assignors import StickyAssignor
@@ -23,6 +25,7 @@ HOUR_MS = 3_600_000
 FOR_EVER = {
     "fetch_max_wait_ms": HOUR_MS, "heartbeat_interval_ms": HOUR_MS // 4, "session_timeout_ms": HOUR_MS // 2,
     "request_timeout_ms": 2 * HOUR_MS, "connections_max_idle_ms": 3 * HOUR_MS, "enable_auto_commit": False,
+    **({"default_api_timeout_ms": 2 * HOUR_MS} if "default_api_timeout_ms" in KafkaConsumer.DEFAULT_CONFIG else {}),
 }  # fmt: skip
 """Neither a fetch nor a heartbeat ends a wait for records."""
 
@@ -108,8 +111,9 @@ class Fetcher:
     """One without anything to fetch; it remembers how it was made to wait, and whether the wait had ended before."""
 
     def __init__(self) -> None:
-        self._net = SimpleNamespace(run=lambda what, *args: asyncio.run(what(*args)))
-        self._manager = SimpleNamespace(wait_for=self.wait_for)
+        both = {"wait_for": self.wait_for, "await_for": self.wait_for}  # by kafka-python's version, one of them
+        self._net = SimpleNamespace(run=lambda what, *args, **_: asyncio.run(what(*args)), **both)
+        self._manager = SimpleNamespace(**both)
         self.waits: list[tuple[float, bool]] = []
 
     async def wait_for(self, wakeup: Any, timeout_ms: float) -> None:
@@ -142,3 +146,32 @@ def test_a_member_without_partitions_waits_where_it_can_be_woken(timeout_ms: flo
 
     assert answer == ({}, not waits)
     assert [each for each, _ in fetcher.waits] == waits
+
+
+@pytest.mark.source("kafka-python 3.0.12 and 3.1.0.dev kafka/consumer/fetcher.py fetch_records")
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda fetcher, records: fetcher._net.run(fetcher._manager.wait_for, records, 1000),
+        lambda fetcher, records: fetcher._net.wait_for(records, timeout_ms=1000, raise_error=False),
+    ],
+    ids=["3.0", "3.1"],
+)
+def test_a_wait_for_records_is_ended_in_every_version(wait: Callable[[Fetcher, Future], None]) -> None:
+    """A member that must join again doesn't wait; afterwards it waits, and no records are no error."""
+    fetcher, coordinator = Fetcher(), Due(True)
+    private.Wait().watch(coordinator, fetcher)
+    wait(fetcher, Future())
+    coordinator.always = False
+
+    with suppress(KafkaTimeoutError):  # 3.0's fetcher catches it
+        wait(fetcher, Future())
+
+    assert fetcher.waits == [(1000, True), (1000, False)]
+
+
+@pytest.mark.parametrize(
+    ("version", "new"), [("3.0.12", False), ("3.0", False), ("3.1.0.dev", True), ("3.10.0", True), ("4.0rc1", True)]
+)
+def test_versions_are_compared_by_number(version: str, new: bool) -> None:
+    assert private.is_at_least(version, (3, 1)) is new
