@@ -24,7 +24,7 @@ from ..core.group import TopicPartition
 from ..core.weighted.meter import Meter
 from ..errors import ConfigError
 from ..kafka_python import private
-from ..kafka_python.guard import guard
+from ..kafka_python.guard import give_up_join, guard
 from ..kafka_python.weighted import ByWork
 from .delivery import Delivery, partition_of
 from .settings import planes
@@ -232,6 +232,8 @@ class BridgedConsumer:
     def close(self) -> None:
         """Stop fetching, commit finished messages if auto-commit is on, leave the group. Idempotent.
 
+        A join that waits for other members is given up: the close does not wait for them.
+
         The messages returned last count as finished, unless an exception is being handled: a ``finally`` that closes
         also runs if their processing failed. An exception that an ``except`` has already ended is invisible here: use
         ``with``, which sees it, around the loop and inside the ``try``.
@@ -257,6 +259,8 @@ class BridgedConsumer:
         self._closed = True
         delivery = self._delivery
         try:
+            # not for the worker, which may wait for a join: this ends its wait, and the commit below needs no join
+            give_up_join(private.coordinator_of(self._control))
             self._await_work()
             if orderly:
                 delivery.finish()

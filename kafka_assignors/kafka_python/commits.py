@@ -5,7 +5,7 @@ From its join until it gets its assignment, kafka-python rejects every commit, e
 ``commit_async`` waits until ``poll`` has completed it. Then the offsets of partitions that the member still owns are
 committed. A ``CommitFailedError`` names the others: their next owner reads these records again. A member that was
 evicted meanwhile commits nothing, even if it gets the same partitions back, because another member may have committed
-later offsets.
+later offsets. A ``close`` doesn't wait for the rebalance: it sends the waiting commits, and the coordinator decides.
 
 Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; Java's
 ``KafkaConsumer.commitSync``, which tells its caller to poll and to try again (KIP-429).
@@ -23,6 +23,7 @@ from kafka.errors import CommitFailedError
 from kafka.future import Future
 
 from . import private
+from .guard import give_up_join
 
 _kept: weakref.WeakSet[Any] = weakref.WeakSet()
 Offsets = Mapping[Any, Any]
@@ -42,6 +43,7 @@ def keep_commits(coordinator: Any) -> None:
             sync=_finishing,
             asynchronous=functools.partial(_holding, held),
             joined=functools.partial(_flushing, held),
+            closing=functools.partial(_closing, held),
         )
 
 
@@ -106,6 +108,18 @@ def _flushing(held: _Held, coordinator: Any, joined: Callable[..., Awaitable[Any
             return await joined(*args, **kwargs)
         finally:
             held.flush(coordinator)
+
+    return kept
+
+
+def _closing(held: _Held, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
+    """A close, which gives the join up, sends the held commits before the member leaves."""
+
+    @functools.wraps(close)
+    def kept(*args: Any, **kwargs: Any) -> None:
+        give_up_join(coordinator)
+        private.run(coordinator, held.flush, coordinator)
+        close(*args, **kwargs)
 
     return kept
 

@@ -26,6 +26,7 @@ from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError, KafkaTimeoutError, StaleMetadata
 from kafka.future import Future
 from kafka.protocol.consumer import JoinGroupRequest
+from kafka.structs import MemberState
 
 from ..core.group import NO_GENERATION
 from ..core.wire.protocol import all_topics, completed
@@ -99,6 +100,11 @@ BEATS = (
     "config",
 )
 """All private names that `Beats` uses."""
+_CLOSES = (
+    "close() takes up to half a minute during a join that another member holds up, and leaves a ghost in the group"
+)
+CLOSES = ("_net", "_join_task", "state", "coordinator_id", "_client.close", AWAIT_FOR)
+"""All private names that `give_up_join` uses."""
 USED = (
     *GUARD,
     *COMMITS,
@@ -113,6 +119,7 @@ USED = (
     *(PrivateName(path, _LEARN) for path in LEARN),
     *(PrivateName(path, _BEATS) for path in BEATS),
     *(PrivateName(path, _WAITS) for path in WAITS),
+    *(PrivateName(path, _CLOSES) for path in CLOSES),
     PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
 )
 """All private names that we use of a coordinator. We recognise its class by ``group_protocols``, and a consumer has it
@@ -510,6 +517,56 @@ class Beats:
         self._due_s = self._wait_s = math.inf
 
 
+_gave_up: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
+    """Make a consumer that is being closed wait for no join; call it on any thread but kafka-python's own.
+
+    While a JoinGroup or SyncGroup waits for other members, a broker reads nothing more from its connection, neither a
+    commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes that connection; the next
+    request opens another one. Does nothing if a private name is missing.
+
+    Args:
+        coordinator: The consumer's coordinator.
+        before: Its `generation` when it last sent a JoinGroup.
+    """
+    if not any(missing(coordinator, path) for path in CLOSES):
+        run(coordinator, _give_up_join, coordinator, before)
+
+
+def run(coordinator: Any, call: Callable[..., Any], *args: Any) -> None:
+    """Call something on kafka-python's own thread, and wait for it; don't call it if that thread is unknown."""
+    if not missing(coordinator, "_net"):
+        coordinator._net.run(call, *args)
+
+
+async def _give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
+    _gave_up.add(coordinator)
+    task = coordinator._join_task
+    if task is not None and not task.is_done and not generation(coordinator)[1]:
+        # The coordinator gives a new member its id at once, and only by this id can the member leave.
+        with suppress(Exception):
+            await attrgetter(AWAIT_FOR)(coordinator)(task, MEMBER_ID_MS)
+    now = generation(coordinator)
+    if task is not None and not task.is_done and coordinator.coordinator_id is not None:
+        coordinator._client.close(coordinator.coordinator_id)
+        if now == before and now[0] != NO_GENERATION:
+            # The join was not answered, so the member is still in its old generation, and may commit in it.
+            coordinator.state = MemberState.STABLE
+    elif now[1] and coordinator.state is MemberState.UNJOINED:
+        coordinator.state = MemberState.REBALANCING  # else kafka-python doesn't leave: it only has an id yet
+
+
+MEMBER_ID_MS = 500
+"""How long a member that is being closed waits for its id."""
+
+
+def gave_up(coordinator: Any) -> bool:
+    """Whether the consumer is being closed and must not join (`give_up_join`)."""
+    return coordinator in _gave_up
+
+
 def learn_before_leading(coordinator: Any) -> None:
     """Make an elected leader wait for the metadata of all topics of the group before its assignor is called.
 
@@ -650,12 +707,18 @@ def wrap_joins(coordinator: Any, *, join: Wrap, joined: Wrap, stable: Wrap) -> N
     _wrap(coordinator, {"_do_join_and_sync_async": join, "_on_join_complete_async": joined, "stable": stable})
 
 
-def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
-    """Wrap the coordinator's two commit methods and the method that adopts a new assignment."""
+def wrap_close(coordinator: Any, closing: Wrap) -> None:
+    """Wrap the coordinator's public method ``close``."""
+    _wrap(coordinator, {"close": closing})
+
+
+def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap, closing: Wrap) -> None:
+    """Wrap the coordinator's two commit methods, the method that adopts a new assignment, and ``close``."""
     _wrap(
         coordinator,
         {"commit_offsets_async": asynchronous, "commit_offsets_sync": sync, "_on_join_complete_async": joined},
     )
+    wrap_close(coordinator, closing)
 
 
 def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
@@ -696,7 +759,7 @@ async def sleep(coordinator: Any, seconds: float) -> None:
 
 def rebalancing(coordinator: Any) -> bool:
     """Whether a cooperative member has joined and waits for its assignment; it keeps its partitions meanwhile."""
-    return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress())
+    return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress() and not gave_up(coordinator))
 
 
 def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:

@@ -34,7 +34,7 @@ def lives(
     names = ["", *FOUND_BY, *NAMES]
     command = [sys.executable, "-m", "tests.support.kafka_python.renamed", str(tmp_path_factory.mktemp("renamed"))]
     command += [kafka_broker.bootstrap, json.dumps(names), json.dumps(topics)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, cwd=ROOT, env=os.environ)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -43,6 +43,7 @@ SOME: dict[str, tuple[tuple[str, ...], str]] = {
     "heartbeat": (COORDINATOR, r"(?<=self\.){0}\b"),
     "rejoining": (COORDINATOR, r"(?<=self\.){0}\b"),
     "send": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=def ){0}(?=\(self, request, node_id)"),
+    "state": (COORDINATOR, r"(?<=self\.){0}\b"),
     "wait_for": (("**/*.py",), r"(?<=_manager\.){0}\b|(?<=_net\.){0}\b|(?<=def ){0}(?=\(self, future)"),
 }
 
