@@ -15,7 +15,10 @@ from .common import YES, Common
 from .words import clock, duration, many, safe
 
 _GONE = "[red]-[/]"
-_SIGNS = {"joined": "[green]+[/]", "left": _GONE, "left or expired": _GONE, "restarted": "[yellow]~[/]"}
+_BACK = "[yellow]~[/]"
+_SIGNS = {
+    "joined": "[green]+[/]", "left": _GONE, "left or expired": _GONE, "restarted": _BACK, "rejoined": _BACK,
+}  # fmt: skip
 
 
 def run(common: Common, group: str, last: int) -> int:
@@ -51,13 +54,13 @@ def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, An
 
 def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
     """The answer as lines of rich's markup."""
-    since, until = found[0].ts_ms, found[-1].ts_ms
+    counted = [each for each in found if not each.emptied]
     last = found[-1]
     state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
-    spread = f" in {duration(until - since)}" if len(found) > 1 else ""
+    spread = f" in {duration(counted[-1].ts_ms - counted[0].ts_ms)}" if len(counted) > 1 else ""
     unit = "epoch" if last.by_broker else "generation"
     yield (
-        f"[bold]{safe(group)}[/]: {many(len(found), 'rebalance')}{spread}; now {unit} {last.generations[-1]}, "
+        f"[bold]{safe(group)}[/]: {many(len(counted), 'rebalance')}{spread}; now {unit} {last.generations[-1]}, "
         f"{safe(state)}"
     )
     if not whole:
@@ -102,18 +105,28 @@ def _cause(cause: Cause) -> str:
 
 def _cost(each: Rebalance) -> str:
     told = [f"moved {each.moved}" + (f" ({each.living} from living members)" if each.living else "")]
-    if each.living and each.least is not None:
-        told.append(f"needed {each.least}")
+    if each.withheld:
+        told.append(f"withheld {each.withheld}")
+    if (each.living or each.withheld) and each.least is not None:
+        fewer = each.living + each.withheld < each.least
+        told.append(f"the most even assignment needs {each.least}" if fewer else f"needed {each.least}")
     if each.needless:
         told.append(f"[red]needless {each.needless}[/]")
     if each.eager:
         told.append("[yellow]every member stopped[/]")
     if each.ownerless and not each.by_broker:  # there the old owner goes on until it acknowledges, by itself
-        most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
-        told.append(
-            f"{many(each.ownerless, 'partition')} without owner for at least {duration(each.at_least_ms)}{most}"
-        )
+        told.append(f"{many(each.ownerless, 'partition')} without owner for {_without_owner(each)}")
     return "; ".join(told)
+
+
+def _without_owner(each: Rebalance) -> str:
+    """Bounds, or one time for each thing that can have happened: between the two there is nothing."""
+    if each.expired_ms is not None:
+        return (
+            f"{duration(each.at_least_ms)} if the member left, about {duration(each.expired_ms)} if its session expired"
+        )
+    most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
+    return f"at least {duration(each.at_least_ms)}{most}"
 
 
 def _summary(found: Sequence[Rebalance]) -> Iterator[str]:
@@ -131,7 +144,7 @@ def _totals(found: Sequence[Rebalance]) -> dict[str, Any]:
     for cause in (cause for each in found for cause in each.causes):
         causes[cause.kind] = causes.get(cause.kind, 0) + 1
     return {
-        "rebalances": len(found),
+        "rebalances": sum(not each.emptied for each in found),
         "causes": causes,
         "moved": sum(each.moved for each in found),
         "needless": sum(each.needless or 0 for each in found),

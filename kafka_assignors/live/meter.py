@@ -28,7 +28,8 @@ class Totals:
     """Sums over the rebalances since the start.
 
     Args:
-        rebalances: Cause -> rebalances; each counts once, under the first of its causes.
+        rebalances: Cause -> rebalances; each counts once, under the first of its causes. A group that its last member
+            leaves does not rebalance.
         moved: Partitions that went from one holder to another.
         needless: Moves beyond the least that a balanced assignment needs; 0 where this isn't computed.
         ownerless_ms: Sum of each rebalance's lower bound on the longest time that a partition had no owner.
@@ -116,7 +117,7 @@ class LogMeter:
         totals = self.totals
         if seen is None:
             each = self._restarts.told(each)
-            totals.rebalances[each.causes[0].kind] += 1
+            totals.rebalances[each.causes[0].kind] += not each.emptied
             seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
         else:
             each = replace(each, causes=seen.causes)

@@ -26,8 +26,8 @@ from .cluster import Log, Logged
 from .group import LiveMember, names
 
 KINDS = (
-    "first", "joined", "left", "left or expired", "restarted", "returned", "subscription", "partitions", "unassigned",
-    "assignor", "unexplained",
+    "first", "joined", "left", "left or expired", "restarted", "rejoined", "returned", "subscription", "partitions",
+    "unassigned", "assignor", "unexplained",
 )  # fmt: skip
 """Kinds of a `Cause`."""
 
@@ -50,8 +50,10 @@ class Cause:
     Args:
         kind: One of `KINDS`.
         who: Name of the member; "" if the cause is not a member.
-        client_id, host: Those of the member; otherwise "".
+        client_id, host, member_id, instance_id: Those of the member; otherwise "".
         detail: What changed, for people; "" if the kind says it.
+        away_ms: How long after it was found gone the member was back, by the records of the two rebalances; None if it
+            was not gone.
     """
 
     kind: str
@@ -59,11 +61,14 @@ class Cause:
     client_id: str = ""
     host: str = ""
     detail: str = ""
+    member_id: str = ""
+    instance_id: str = ""
+    away_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class Rebalance:
-    """One rebalance.
+    """One rebalance, or the end of a group: a generation without members.
 
     Args:
         generations: Its generations, in order; several if a cooperative assignor withheld partitions.
@@ -78,11 +83,16 @@ class Rebalance:
         causes: What changed since the rebalance before.
         moved: Partitions that went from one holder to another.
         living: Those of them whose old holder is still in the group.
-        least: The least number of `living` that an optimally balanced assignment needs; None if not computed.
+        least: The least number of moves from living members that an optimally balanced assignment needs; None if not
+            computed. An assignment that is less even may do with fewer.
+        withheld: Partitions of living members that its last generation assigns to nobody: a cooperative assignor moves
+            them, and another rebalance came before it handed them over.
         returned: Partitions that were taken from a holder, left without an owner, and given back to it.
         ownerless: Partitions whose owner changed or that were withheld.
         at_least_ms, at_most_ms: Bounds on the longest time that a partition had no owner: the log's records prove the
             lower one, commits on both sides the upper one (None: there are none).
+        expired_ms: About the longest time that a partition had no owner, if the session of a member that left or
+            expired expired: it was silent for its session timeout. None if there is no such member, or it had none.
     """
 
     generations: tuple[int, ...]
@@ -101,6 +111,13 @@ class Rebalance:
     ownerless: int = 0
     at_least_ms: float = 0.0
     at_most_ms: float | None = None
+    withheld: int = 0
+    expired_ms: float | None = None
+
+    @property
+    def emptied(self) -> bool:
+        """Whether it is the end of the group: its last member is gone, and nobody rebalances."""
+        return not self.members
 
     @property
     def by_broker(self) -> bool:
@@ -199,7 +216,8 @@ def add(found: list[Generation], record: Logged) -> bool:
     """Add a group's next record to its generations: a new one, or a commit in the last one. Each is decoded once.
 
     Returns:
-        Whether it is a new generation. Joins that no leader has answered yet are none, nor are groups of other types.
+        Whether it is a new generation. Joins that no leader has answered yet are none, nor are groups of other types,
+        nor is generation 0, as which the coordinator writes a new group before its first member has joined.
     """
     ts_ms, value = record.ts_ms, record.value
     if isinstance(value, OffsetCommitted) and found:
@@ -211,6 +229,8 @@ def add(found: list[Generation], record: Logged) -> bool:
     if not isinstance(value, GroupCommitted) or value.protocol_type not in ("consumer", ""):
         return False
     if value.members and not any(member.assignment for member in value.members):
+        return False
+    if not value.members and not value.generation:
         return False
     found.append(_generation(ts_ms, value))
     return True
@@ -303,7 +323,31 @@ def _told(
         return told
     moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
     living = sum(old in end.called for _, old in moved)
-    return replace(told, moved=len(moved), living=living)
+    return replace(
+        told, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
+        expired_ms=_expired_ms(before, gone, mine),
+    )  # fmt: skip
+
+
+def _withheld(before: Generation, end: Generation) -> set[TopicPartition]:
+    """See `Rebalance.withheld`. Eager assignors and brokers assign all that there is: what lacks there is deleted."""
+    if end.value.leader is None or not any(said is not None and said.owned for said in end.said.values()):
+        return set()
+    there = {tp.topic for tp in end.owners}  # a topic without any owner is unassigned, not handed over
+    return {tp for tp, old in before.held.items() if tp not in end.owners and tp.topic in there and old in end.called}
+
+
+def _expired_ms(before: Generation, gone: Mapping[str, str], spans: Sequence[Interval]) -> float | None:
+    """See `Rebalance.expired_ms`. A KIP-848 group's session timeout is the broker's, and not in its records."""
+    silent = {
+        holder: before.members[holder].session_timeout_ms for holder, how in gone.items() if how == departures.UNPROVEN
+    }
+    each = [
+        (span.gap_at_least_ms or 0.0) + timeout_ms
+        for span in spans
+        if (timeout_ms := silent.get(before.owners.get(span.tp, ""), 0)) > 0
+    ]
+    return max(each, default=None)
 
 
 def _numbers(rounds: Sequence[Generation]) -> tuple[int, ...]:
@@ -339,10 +383,10 @@ def _causes(
         return
     for holder in sorted(gone, key=before.called.__getitem__):
         kind = "left" if gone[holder] == departures.LEFT else "left or expired"
-        member = before.members[holder]
         limit = before.committed.timeouts.get(holder)
-        detail = f"its timeout was {limit / 1000:g} s" if kind != "left" and limit else ""
-        yield Cause(kind, before.called[holder], member.client_id, _host(member), detail)
+        yield _of_member(
+            kind, before, holder, f"its timeout was {limit / 1000:g} s" if kind != "left" and limit else ""
+        )
     for holder in sorted(now.called.keys() - before.called.keys(), key=now.called.__getitem__):
         yield _of_member("joined", now, holder)
     for holder in sorted(now.called.keys() & before.called.keys(), key=now.called.__getitem__):
@@ -375,7 +419,10 @@ def _of_topics(before: Generation, end: Generation) -> Iterator[Cause]:
 
 def _of_member(kind: str, generation: Generation, holder: str, detail: str = "") -> Cause:
     member = generation.members[holder]
-    return Cause(kind, generation.called[holder], member.client_id, _host(member), detail)
+    return Cause(
+        kind, generation.called[holder], member.client_id, _host(member), detail, member.member_id,
+        member.instance_id or "",
+    )  # fmt: skip
 
 
 def _host(member: CommittedMember) -> str:
@@ -395,7 +442,7 @@ def _least(before: Generation | None, end: Generation) -> int | None:
     for tp, holder in before.held.items():
         held.setdefault(holder, []).append(tp)
     counts: Counter[str] = Counter()
-    for tp in end.owners:
+    for tp in end.owners.keys() | _withheld(before, end):
         counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
     members = [
         Member(holder, said.topics, None, None, held.get(holder, ()), 1 if holder in held else -1)
@@ -406,56 +453,78 @@ def _least(before: Generation | None, end: Generation) -> int | None:
 
 
 class Restarts:
-    """Reports a client that left and returned on its host within `RESTART_MS` as restarted.
+    """Reports members that left and are back within `RESTART_MS` as restarted, rejoined or returned.
+
+    The same member id is the same process: a KIP-848 member keeps its id for life, and joins with it again after it was
+    fenced. The same instance id is the same static member. Otherwise a client that is back on its host has restarted:
+    the coordinator gives each process of a classic client another member id, and also one that it had removed.
 
     It remembers who left in the last `RESTART_MS`, and therefore takes each rebalance once, in order.
     """
 
     def __init__(self) -> None:
-        self._left: dict[tuple[str, str], list[int]] = {}  # client id and host -> when it was found gone, each time
+        self._left: list[tuple[int, Cause]] = []  # when each was found gone, in order
 
     def told(self, rebalance: Rebalance) -> Rebalance:
-        """The rebalance with its last causes: those of the log, or restarted, or unexplained."""
-        recent = {who: [ms for ms in each if rebalance.ts_ms - ms <= RESTART_MS] for who, each in self._left.items()}
-        self._left = left = {who: each for who, each in recent.items() if each}
+        """The rebalance with its last causes: those of the log, or a member that is back, or unexplained."""
+        left = [(ms, gone) for ms, gone in self._left if rebalance.ts_ms - ms <= RESTART_MS]
+        left += [(rebalance.ts_ms, cause) for cause in rebalance.causes if cause.kind in _GONE]
         causes = list(rebalance.causes)
-        for cause in rebalance.causes:
-            if cause.kind in _GONE:
-                left.setdefault((cause.client_id, cause.host), []).append(rebalance.ts_ms)
-        for cause in rebalance.causes:
-            since = left.get((cause.client_id, cause.host), []) if cause.kind == "joined" else []
-            if not since:
-                continue
-            away_ms = rebalance.ts_ms - since.pop(0)
-            causes.remove(cause)
-            if not away_ms:
-                same = (c for c in causes if c.kind in _GONE and (c.client_id, c.host) == (cause.client_id, cause.host))
-                causes.remove(next(same))
-            detail = f"back {away_ms / 1000:.1f} s after it was gone" if away_ms else "gone and back in one rebalance"
-            causes.append(replace(cause, kind="restarted", detail=detail))
+        joined = [cause for cause in causes if cause.kind == "joined"]
+        for key, kind, what in _BACK:
+            known: dict[Any, list[tuple[int, Cause]]] = {}
+            for each in left:
+                known.setdefault(key(each[1]), []).append(each)
+            for cause in joined:
+                if (mine := key(cause)) is None or not known.get(mine) or cause not in causes:
+                    continue
+                since, gone = was = known[mine].pop(0)
+                left.remove(was)
+                away_ms = rebalance.ts_ms - since
+                causes.remove(cause)
+                if not away_ms:
+                    causes.remove(gone)
+                when = f"back {away_ms / 1000:.1f} s after it was gone" if away_ms else "gone and back in one rebalance"
+                causes.append(replace(cause, kind=kind, detail=f"{when}{what}", away_ms=away_ms))
+        self._left = left
         if not causes:
             causes = [Cause("unexplained", detail="same members, same subscriptions: one of them asked to rejoin")]
         return replace(rebalance, causes=tuple(causes))
+
+
+_BACK: tuple[tuple[Callable[[Cause], Any], str, str], ...] = (
+    (lambda member: member.member_id, "rejoined", ", with the same member id"),
+    (lambda member: member.instance_id or None, "returned", ", a static member"),
+    (lambda member: (member.client_id, member.host), "restarted", ""),
+)
+"""What the member that is gone and the one that joined have in common, the surest first -> the kind, what to add."""
 
 
 def advice(found: Sequence[Rebalance]) -> list[str]:
     """What to change, one sentence each, with the numbers that support it; nothing that the log doesn't show."""
     told = []
     causes = [cause for each in found for cause in each.causes]
-    restarts = [cause for cause in causes if cause.kind == "restarted"]
+    restarts = [cause for cause in causes if cause.kind == "restarted" and not cause.instance_id]
     if restarts:
-        clients = Counter(cause.who for cause in restarts)
-        named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in clients.most_common(3))
         told.append(
-            f"{_many(len(restarts), 'restart')} of {named}: with group.instance.id set, a member that is back within "
-            "its session timeout causes no rebalance."
+            f"{_many(len(restarts), 'restart')} of {_counted(restarts)}: with group.instance.id set, a new process "
+            "that is back within its session timeout causes no rebalance. (If a process lived on, it had exceeded "
+            "max.poll.interval.ms, or its session expired.)"
         )
-    expired = Counter(cause.who for cause in causes if cause.kind == "left or expired")
-    if expired:
-        named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in expired.most_common(3))
+    if returned := [cause for cause in causes if cause.kind == "returned" and cause.away_ms is not None]:
         told.append(
-            f"{named} left or expired (the log can't say which): if nobody stopped it, compare its processing time per "
-            "poll with max.poll.interval.ms, and its pauses with session.timeout.ms."
+            f"{_counted(returned)} came back after the coordinator had removed it, although it has an instance id: "
+            "with a session.timeout.ms above the time that a restart takes, it causes no rebalance."
+        )
+    if rejoined := [cause for cause in causes if cause.kind == "rejoined"]:
+        told.append(
+            f"{_counted(rejoined)} joined again with the member id that it had, so its process lived on: it had "
+            "unsubscribed, or paused for longer than its session timeout or max.poll.interval.ms."
+        )
+    if expired := [cause for cause in causes if cause.kind == "left or expired"]:
+        told.append(
+            f"{_counted(expired)} left or expired (the log can't say which): if nobody stopped it, compare its "
+            "processing time per poll with max.poll.interval.ms, and its pauses with session.timeout.ms."
         )
     needless: dict[str, int] = {}
     for each in found:
@@ -472,7 +541,7 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
                 f"{protocol} moved {_many(many, 'partition')} more than an optimal plan: a leader with the assignors "
                 "of kafka-assignors moves the least."
             )
-    if (stopped := sum(bool(each.eager) for each in found)) and len(found) > 1:
+    if (stopped := sum(bool(each.eager) for each in found)) and sum(not each.emptied for each in found) > 1:
         told.append(
             f"{_many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
             "protocol); a cooperative assignor stops only what moves."
@@ -483,6 +552,13 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
             "enforceRebalance), or a member sent other user data."
         )
     return told
+
+
+def _counted(causes: Sequence[Cause], most: int = 3) -> str:
+    """The members of causes, the most frequent first, and how many more there are."""
+    clients = Counter(cause.who for cause in causes)
+    named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in clients.most_common(most))
+    return named + (f" and {len(clients) - most:,} more" if len(clients) > most else "")
 
 
 def _many(count: int, what: str) -> str:

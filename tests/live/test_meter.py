@@ -122,7 +122,7 @@ def test_a_client_that_is_back_after_many_generations_has_restarted() -> None:
     story = three().given({"a": [0, 1, 2], "b": [3, 4, 5]}, hosts={"b": 1})
     for n in range(20):
         story.wait(1).given({"a": [0, 1], "b": [2, 3], f"d{n}": [4, 5]})
-    story.wait(1).given({"a": [0, 1], "b": [2, 3], "c": [4, 5]})
+    story.wait(1).given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, ids={"c": "c-1"})
     meter = LogMeter(Log(tuple(story.records[:1]), True))
     for record in story.records[1:]:
         meter.add([record], 0.0)
@@ -140,6 +140,15 @@ def test_what_was_before_the_start_is_not_counted_and_gives_the_cause_of_the_nex
     meter.add(story.given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}).records[known:], 0.0)
     meter.add([], SETTLED_S)
     assert counted(meter.totals) == {"left or expired": 1}
+
+
+def test_a_group_that_its_last_member_leaves_is_no_rebalance() -> None:
+    story = three().wait(60)
+    meter = LogMeter(story.log)
+    meter.add(story.given({}).records[1:], 0.0)
+    meter.add([], SETTLED_S)
+    assert counted(meter.totals) == {}
+    assert [(each.emptied, len(each.causes)) for each in meter.told] == [(True, 3)]
 
 
 def test_a_cooperative_hand_over_is_one_rebalance_and_all_its_moves_count() -> None:

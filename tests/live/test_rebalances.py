@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kafka_assignors.cli.why import as_json, lines
+from kafka_assignors.history.coordinator_log import GroupCommitted
+from kafka_assignors.live.cluster import Logged
 from kafka_assignors.live.rebalances import Rebalance, advice, rebalances
 from tests.support.live.log import LogStory
+
+
+def named_app(record: Logged) -> Logged:
+    """The same generation, with b and c of one client on one host."""
+    assert isinstance(record.value, GroupCommitted)
+    members = [
+        member if member.client_id == "a" else replace(member, client_id="app", client_host="/10.0.0.9")
+        for member in record.value.members
+    ]
+    return Logged(record.ts_ms, replace(record.value, members=tuple(members)))
 
 
 def told(story: LogStory) -> list[list[tuple[str, str]]]:
@@ -20,6 +35,13 @@ def three() -> LogStory:
 
 def test_the_first_generation_is_told_as_the_first() -> None:
     assert told(three()) == [[("first", "")]]
+
+
+def test_a_group_that_is_written_before_its_first_member_joined_has_no_generation_yet() -> None:
+    """Kafka 4 writes a new group as generation 0, without members."""
+    story = LogStory(generation=-1).given({}).wait(0.1).given({"a": [0, 1]})
+    assert [record.value.generation for record in story.records if isinstance(record.value, GroupCommitted)] == [0, 1]
+    assert told(story) == [[("first", "")]]
 
 
 def test_a_member_that_joins_is_named_with_its_host() -> None:
@@ -64,6 +86,48 @@ def test_a_client_that_comes_back_on_its_host_has_restarted() -> None:
     story = three().given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, ids={"b": "b-1"})
     assert told(story)[-1] == [("restarted", "b")]
     assert any("group.instance.id" in line for line in advice(rebalances(story.log)))
+
+
+def test_a_member_that_is_back_with_its_id_is_the_same_process() -> None:
+    """A KIP-848 member keeps its id for life: a member that was fenced joins with it again."""
+    story = three().given({"a": [0, 1, 2], "c": [3, 4, 5]}, hosts={"c": 3}).wait(9)
+    story.given({"a": [0, 1], "b": [2, 3], "c": [4, 5]})
+    assert told(story)[-1] == [("rejoined", "b")]
+    [cause] = last(story).causes
+    assert (cause.member_id, cause.away_ms) == ("b-0", 9000)
+    [line] = [line for line in advice(rebalances(story.log)) if line.startswith("b joined again")]
+    assert "its process lived on" in line
+    assert not any("group.instance.id" in line for line in advice(rebalances(story.log)))
+
+
+def test_the_same_process_is_recognized_before_another_of_its_client_id() -> None:
+    """Two members of one client id on one host are gone; one of them is back with its id, the other as another."""
+    owned = {"a": [0, 1], "b": [2, 3], "c": [4, 5]}
+    story = LogStory().given(owned, ids={"b": "app-1", "c": "app-2"}).wait(60).given({"a": [0, 1, 2, 3, 4, 5]}).wait(9)
+    story.given(owned, ids={"b": "app-3", "c": "app-1"})
+    story.records[0], story.records[-1] = named_app(story.records[0]), named_app(story.records[-1])
+    assert sorted((c.kind, c.member_id) for c in last(story).causes) == [("rejoined", "app-1"), ("restarted", "app-3")]
+
+
+def test_a_member_with_an_instance_id_is_not_told_to_set_one() -> None:
+    """Its session had expired before it was back: that is told. A process that begins to have one is no such case."""
+    story = LogStory().given({"a": [0], "b": [1]}, static=["b"]).wait(60).given({"a": [0, 1]}).wait(9)
+    story.given({"a": [0], "b": [1]}, static=["b"], ids={"b": "b-1"})
+    assert told(story)[-1] == [("returned", "b")]
+    [line] = [line for line in advice(rebalances(story.log)) if "instance" in line]
+    assert line.startswith("b came back after the coordinator had removed it, although it has an instance id")
+    assert "session.timeout.ms above" in line
+
+    begins = three().given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, ids={"b": "b-1"}, static=["b"])
+    assert told(begins)[-1] == [("restarted", "b")]
+    assert not any("instance" in line for line in advice(rebalances(begins.log)))
+
+
+def test_advice_names_three_and_says_how_many_more() -> None:
+    owned = {name: [n] for n, name in enumerate("abcd")}
+    story = LogStory().given(owned).wait(60).given(owned, ids={name: f"{name}-1" for name in "abcd"})
+    [line] = [line for line in advice(rebalances(story.log)) if "restarts" in line]
+    assert line.startswith("4 restarts of a, b, c and 1 more: ")
 
 
 def test_a_static_member_that_comes_back_is_no_restart() -> None:
@@ -116,6 +180,29 @@ def test_a_hand_over_is_part_of_its_rebalance() -> None:
     assert found[1].at_least_ms == 20
 
 
+def test_a_hand_over_that_is_interrupted_has_withheld_what_it_did_not_move() -> None:
+    """Moved and withheld together are what was needed; the next rebalance moves the rest."""
+    story = LogStory("cooperative-sticky").given({"a": [0, 1, 2, 3, 4, 5]}).wait(60)
+    story.given({"a": [0, 1, 2], "b": []}, cooperative=True).wait(0.2)
+    story.given({"a": [0, 1], "b": [], "c": []}, cooperative=True).wait(0.2)
+    story.given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, cooperative=True)
+    first, second = rebalances(story.log)[-2:]
+    assert (first.moved, first.withheld, first.least) == (0, 3, 3)
+    assert (second.moved, second.withheld, second.least) == (4, 0, 4)
+    [cost] = [line for line in lines("g", True, [first]) if "moved" in line and "Together" not in line]
+    assert "moved 0; withheld 3; needed 3" in cost
+
+
+def test_an_assignment_that_moves_less_than_an_even_one_is_not_said_to_have_needed_more() -> None:
+    """Range gives d nothing of b's: one move, where an even assignment takes more."""
+    story = LogStory().given({"a": [0, 1, 2, 3, 4], "b": [5]}).wait(60).given({"a": [0, 1, 2, 3], "b": [5], "c": [4]})
+    found = last(story)
+    assert (found.living, found.least, found.needless) == (1, 3, 0)
+    [cost] = [line for line in lines("g", True, [found]) if "living" in line]
+    assert "needed" not in cost
+    assert "the most even assignment needs 3" in cost
+
+
 def test_an_interrupted_hand_over_is_no_growth() -> None:
     """A member joins while a partition is withheld: that partition is not new."""
     story = LogStory("cooperative-sticky").given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}).wait(60)
@@ -139,6 +226,21 @@ def test_without_a_commit_there_is_no_upper_bound() -> None:
     assert (found.ownerless, found.at_least_ms, found.at_most_ms) == (1, 20, None)
 
 
+def test_a_member_that_left_or_expired_has_one_time_for_each() -> None:
+    """Between them there is nothing: it left when it was found gone, or was silent for its session (6 s) before."""
+    story = three().commit(2, 3).wait(60).given({"a": [0, 1, 2], "c": [4, 5, 3]}).wait(1).commit(2, 3)
+    found = last(story)
+    assert (found.at_least_ms, found.at_most_ms, found.expired_ms) == (20, 61_000, 6020)
+    [cost] = [line for line in lines("g", True, [found]) if "without owner" in line]
+    assert "2 partitions without owner for 20 ms if the member left, about 6.0 s if its session expired" in cost
+    assert "at most" not in cost
+
+    proven = three().commit(2, 3).wait(1).given({"a": [0, 1, 2], "c": [4, 5, 3]}).commit(2, 3)
+    assert last(proven).expired_ms is None
+    [cost] = [line for line in lines("g", True, [last(proven)]) if "without owner" in line]
+    assert "for at least 20 ms, at most 1.0 s" in cost
+
+
 def test_generations_that_the_log_lacks_are_told() -> None:
     story = three()
     story.generation = 4
@@ -148,6 +250,7 @@ def test_generations_that_the_log_lacks_are_told() -> None:
 def test_an_empty_group_has_no_leader_and_its_return_no_moves() -> None:
     story = three().given({}).wait(120).given({"a": [0, 1, 2], "b": [3, 4, 5]})
     empty, back = rebalances(story.log)[-2:]
+    assert (empty.emptied, back.emptied) == (True, False)
     assert (empty.members, empty.leader) == (0, None)
     assert (back.moved, {cause.kind for cause in back.causes}) == (0, {"joined"})
 
@@ -155,6 +258,18 @@ def test_an_empty_group_has_no_leader_and_its_return_no_moves() -> None:
 def test_the_last_ones_are_told_as_in_the_whole() -> None:
     """Also a restart whose departure is not among them."""
     story = three().given({"a": [0, 1, 2], "c": [3, 4, 5]}).wait(9)
-    story.given({"a": [0, 1], "c": [4, 5], "b": [2, 3]}, hosts={"b": 2})
+    story.given({"a": [0, 1], "c": [4, 5], "b": [2, 3]}, hosts={"b": 2}, ids={"b": "b-1"})
     assert rebalances(story.log, 1) == rebalances(story.log)[-1:]
     assert told(story)[-1] == [("restarted", "b")]
+
+
+def test_a_group_that_its_last_member_leaves_has_not_rebalanced() -> None:
+    """It is told, and neither it nor the time until it is counted."""
+    story = three().given({"a": [0, 1], "b": [2, 3], "c": [4, 5], "d": []}).wait(3600).given({})
+    found = rebalances(story.log)
+    head = next(lines("g", True, found))
+    assert head.startswith("[bold]g[/]: 2 rebalances in 60.0 s; now generation 3, empty")
+    assert as_json("g", True, found)["totals"]["rebalances"] == 2
+    assert len(found) == 3
+    alone = LogStory().given({"a": [0]}).wait(1).given({})
+    assert next(lines("g", True, rebalances(alone.log))).startswith("[bold]g[/]: 1 rebalance; now")
