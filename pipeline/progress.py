@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kafka_assignors.output import is_quiet
 
+TOLD_EVERY_S = 30.0
+"""Seconds after which a step that goes on is told again in a pipe."""
+
 
 class Progress:
-    """Measures seconds per step, and shows them: as a live line on a terminal, as a line per step in a pipe.
+    """Measures seconds per step, and shows them: as a live line on a terminal, as lines in a pipe.
+
+    In a pipe a step is told as it begins, every `TOLD_EVERY_S` seconds while it runs, and with its seconds at its end.
+
+    Attributes:
+        detail: Returns what a running step is at, for people, or "". It is called on another thread.
 
     >>> progress = Progress()
     >>> with progress("nothing"):
@@ -22,22 +31,56 @@ class Progress:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.detail: Callable[[], str] = str
         self._begin = time.monotonic()
 
     @contextlib.contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Time the body of the ``with`` under this name."""
         begin = time.monotonic()
-        with self._live(name):
+        with self._live(name, begin):
             yield
         now = time.monotonic()
         self.seconds.update({name: round(now - begin, 2), "total": round(now - self._begin, 2)})
         if not sys.stderr.isatty() and not is_quiet():
-            print(f"pipeline: {name} {self.seconds[name]:.1f} s", file=sys.stderr, flush=True)
+            _print(f"{name} {self.seconds[name]:.1f} s")
 
-    def _live(self, name: str) -> contextlib.AbstractContextManager[object]:
-        if not sys.stderr.isatty() or is_quiet():
-            return contextlib.nullcontext()
-        from rich.console import Console
+    @contextlib.contextmanager
+    def _live(self, name: str, begin: float) -> Iterator[None]:
+        if is_quiet():
+            yield
+        elif sys.stderr.isatty():
+            from rich.console import Console
 
-        return Console(stderr=True).status(f"pipeline: {name} …")
+            status = Console(stderr=True).status(f"pipeline: {name} …")
+            with status, self._repeated(1.0, lambda: status.update(f"pipeline: {self._at(name, begin)}")):
+                yield
+        else:
+            _print(f"{name} …")
+            with self._repeated(TOLD_EVERY_S, lambda: _print(self._at(name, begin))):
+                yield
+
+    def _at(self, name: str, begin: float) -> str:
+        detail = self.detail()
+        return f"{name} … {time.monotonic() - begin:.0f} s" + (f", {detail}" if detail else "")
+
+    @contextlib.contextmanager
+    def _repeated(self, every_s: float, tell: Callable[[], None]) -> Iterator[None]:
+        """Tell again and again while the body runs."""
+        over = threading.Event()
+
+        def repeat() -> None:
+            while not over.wait(every_s):
+                tell()
+
+        thread = threading.Thread(target=repeat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(1.0)  # it may wait for a JVM that has ended
+
+
+def _print(text: str) -> None:
+    print(f"pipeline: {text}", file=sys.stderr, flush=True)

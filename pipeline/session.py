@@ -59,7 +59,7 @@ def session(progress: Progress | None = None, *, long: bool = False) -> Iterator
     """Start or reuse a Spark session: that of spark-submit, else a local one, which ends with its JVM.
 
     Args:
-        progress: Measures how long the start took.
+        progress: Measures how long the start took, and gets the session's tasks as its `detail`.
         long: Enable both compilers in a local JVM, as under spark-submit.
 
     Raises:
@@ -69,25 +69,47 @@ def session(progress: Progress | None = None, *, long: bool = False) -> Iterator
     # It would print the JVM's stack trace beside our one line.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    progress = progress or Progress()
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
         spark = SparkSession.builder.config(map=SQL_SETTINGS).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
-        with _plain_errors():
+        with _plain_errors(), _detailed(progress, spark):
             yield spark
         spark.stop()
         return
     with tempfile.TemporaryDirectory(prefix="pipeline-", ignore_cleanup_errors=True) as work:
         log = Path(work) / "spark.log"
         with log.open("wb") as sink:
-            with (progress or Progress())("spark"):
+            with progress("spark"):
                 gateway, spark = _start(work, log, sink, long)
             try:
-                with _plain_errors(log, gateway.proc):
+                with _plain_errors(log, gateway.proc), _detailed(progress, spark):
                     yield spark
             finally:
                 with contextlib.suppress(Exception):  # it may have failed itself
                     spark.stop()
                 _end(gateway)
+
+
+@contextlib.contextmanager
+def _detailed(progress: Progress, spark: SparkSession) -> Iterator[None]:
+    progress.detail = lambda: tasks(spark)
+    try:
+        yield
+    finally:
+        progress.detail = str
+
+
+def tasks(spark: SparkSession) -> str:
+    """Spark's running stages in words, ``stage 7: 3 of 12 tasks``; "" if none runs or Spark doesn't answer."""
+    told = []
+    with contextlib.suppress(Py4JError, OSError):  # the JVM may be ending
+        tracker = spark.sparkContext.statusTracker()
+        for stage in sorted(tracker.getActiveStageIds()):
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                told.append(f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks")
+    return ", ".join(told)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,19 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kafka.errors import KafkaError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.election import elect
+from kafka_assignors.errors import KafkaAssignorsError
 
 from ..broker import Broker
 from ..checker import check
 from ..errors import HarnessError
 from ..history import History
 from ..members.group import Stable
+from ..processes.told import TooSlow, run_told
 from ..records import Record, read_back, send
 from ..registry import assignor_named
 from ..report.report import (
@@ -55,7 +58,12 @@ PARTITIONERS = ("default", "roundrobin", "sticky", "random", "explicit")
 KIP_54 = ("kip-54-1", "kip-54-2")
 RECORDS_PER_TOPIC = 1000
 KEYS = 200
-SPARK_TIMEOUT_S = 480
+SPARK_TIMEOUT_S = 480.0
+SPARK_TOLD_S = 5.0
+"""While Spark works, a line says at least this often at which stage it is."""
+SPARK = (sys.executable, "-m", "kafka_assignors.pipeline", "run")
+STAGE = "pipeline: "
+"""What a line of the Spark job begins with that names its stage."""
 
 
 def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
@@ -69,6 +77,11 @@ def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
 class Demo:
     """One run of the demo.
 
+    Attributes:
+        history: Folder of the histories, a folder for each part.
+        page: The page: written before Spark begins, and again at the end.
+        spark_failure: Why Spark has no result although it was asked for; "" if it has one. All other results stand.
+
     Args:
         broker: The broker to use; it must be ready.
         sandbox: Creates and removes the topics and groups.
@@ -77,6 +90,7 @@ class Demo:
         console: Receives progress, live on a terminal and as plain lines elsewhere.
         full: Also the assignor roundrobin, the vote and the worked examples.
         spark: Also run the Spark job.
+        spark_timeout_s: How long the Spark job may take.
         seed: Decides the keys of the records: the same seed gives the same keyed placement.
     """
 
@@ -90,61 +104,88 @@ class Demo:
         *,
         full: bool = True,
         spark: bool = True,
+        spark_timeout_s: float = SPARK_TIMEOUT_S,
         seed: int = 7,
     ) -> None:
         self.broker, self.out, self.run_id, self.console = broker, out, run, console
         self.sandbox = sandbox
         self.topics = {sandbox.name(topic): count for topic, count in DEMO_TOPICS.items()}
         self.full, self.spark, self.seed = full, spark, seed
-        self.history = out / "history"
+        self.spark_timeout_s = spark_timeout_s
+        self.history, self.page = out / "history", out / "report.html"
+        self.spark_failure = ""
         self.groups: list[GroupResult] = []
 
     def run(self) -> Report:
         """Run all parts in order.
 
         Returns:
-            The report; its `value` is True only if every verdict is true. The page is written to ``out/report.html``.
+            The report; its `value` is True only if every verdict is true. A Spark job that fails or is too slow has no
+            verdict, see `spark_failure`. The page is written to `page`.
         """
         began = time.monotonic()
         report = Report("", "", None, ())
         values: list[bool | None] = []
         parts = self._parts()
+        many = len(parts) + self.spark
         for number, (title, play) in enumerate(parts, 1):
-            self.console.rule(f"{number} of {len(parts)}: {title}", align="left")
+            self.console.rule(f"{number} of {many}: {title}", align="left")
             part_began = time.monotonic()
             found = play()
             took = f"{time.monotonic() - part_began:.0f} s"
             if isinstance(found, Report):
                 report, value = found, found.value
-            elif isinstance(found, SparkResult):
-                report, value = replace(report, spark=found), all(holds for _, holds, _ in found.checks)
             else:
                 value = found.verdict.value
             values.append(value)
-            word, style = {True: ("true", "green"), False: ("FALSE", "red")}.get(value, ("UNKNOWN", "yellow"))  # type: ignore[arg-type]
-            self.console.print(f"{title}: {word}, {took}", style=style, markup=False, highlight=False)
-        value = False if False in values else None if None in values else True
-        seconds = time.monotonic() - began
-        report = replace(
+            self._verdict(title, value, took)
+        if self.spark:
+            self._write(self._whole(report, values, began, "Spark is at work: this page is written again at its end."))
+            self._say([f"Page without Spark: {self.page.resolve()}", f"Histories: {self.history.resolve()}"])
+            self.console.rule(f"{many} of {many}: Spark", align="left")
+            part_began = time.monotonic()
+            spark = self._spark_or_why()
+            took = f"{time.monotonic() - part_began:.0f} s"
+            if spark is None:
+                self._say([f"Spark has no result after {took}: {self.spark_failure}"])
+            else:
+                values.append(all(holds for _, holds, _ in spark.checks))
+                report = replace(report, spark=spark)
+                self._verdict("Spark", values[-1], took)
+        report = self._whole(report, values, began, self.spark_failure)
+        self.console.rule("Result", align="left")
+        self.console.print(side_by_side(report.rows))
+        self._say([", ".join(words for _, words in report.result)])
+        self._write(report)
+        return report
+
+    def _verdict(self, title: str, value: bool | None, took: str) -> None:
+        word, style = {True: ("true", "green"), False: ("FALSE", "red")}.get(value, ("UNKNOWN", "yellow"))  # type: ignore[arg-type]
+        self.console.print(f"{title}: {word}, {took}", style=style, markup=False, highlight=False)
+
+    def _whole(self, report: Report, values: Collection[bool | None], began: float, no_spark: str) -> Report:
+        """The report of the parts so far."""
+        return replace(
             report,
-            value=value,
+            value=False if False in values else None if None in values else True,
             groups=tuple(self.groups),
             facts=(
                 ("broker", f"{self.broker.backend}, Kafka {self.broker.version}"),
                 ("groups", str(len(self.groups))),
                 ("records placed", str(sum(r.records for r in report.placements))),
-                ("took", f"{seconds:.0f} s"),
+                ("took", f"{time.monotonic() - began:.0f} s"),
             ),
+            no_spark=no_spark,
         )
-        self.console.rule("Result", align="left")
-        self.console.print(side_by_side(report.rows))
-        self._say([", ".join(words for _, words in report.result)])
-        page = self.out / "report.html"
-        page.write_text(render_html(report), "utf-8")
-        return report
 
-    def _parts(self) -> list[tuple[str, Callable[[], Report | GroupResult | SparkResult]]]:
-        """Title and function of each part, in order."""
+    def _write(self, report: Report) -> None:
+        """Replace the page: a reader sees either the old one or the new one."""
+        new = self.page.with_name(f".{self.page.name}")
+        new.write_text(render_html(report), "utf-8")
+        new.replace(self.page)
+
+    def _parts(self) -> list[tuple[str, Callable[[], Report | GroupResult]]]:
+        """Title and function of each part before Spark, in order."""
 
         def churn(name: str) -> Callable[[], GroupResult]:
             return lambda: self._run_scenario(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
@@ -154,7 +195,7 @@ class Demo:
                 scenario(name), name, _against_roundrobin(prefixed(scenario(name), self.sandbox.prefix))
             )
 
-        parts: list[tuple[str, Callable[[], Report | GroupResult | SparkResult]]] = [
+        parts: list[tuple[str, Callable[[], Report | GroupResult]]] = [
             ("partitions of the records", self._place),
             *((f"a group with {name}", churn(name)) for name in (ASSIGNORS if self.full else QUICK_ASSIGNORS)),
         ]
@@ -164,7 +205,7 @@ class Demo:
                 ("range-skew", lambda: self._run_scenario(scenario("range-skew"), "range-skew", _range_skew)),
                 *((name, example(name)) for name in KIP_54),
             ]
-        return [*parts, ("Spark", self._spark)] if self.spark else parts
+        return parts
 
     def _place(self) -> Report:
         with self._doing("topics"):
@@ -243,6 +284,14 @@ class Demo:
         )
         return self._run_scenario(what, "election", elected)
 
+    def _spark_or_why(self) -> SparkResult | None:
+        """Spark's result; or None, and `spark_failure` says why. What Kafka's part found stands."""
+        try:
+            return self._spark()
+        except (KafkaAssignorsError, KafkaError, OSError) as error:
+            self.spark_failure = str(error) or type(error).__name__
+            return None
+
     def _spark(self) -> SparkResult:
         with self._doing("the topics' records"):
             now = read_back(self.broker.connection, self.out / "now", self.run_id, list(self.topics)).counts
@@ -252,24 +301,25 @@ class Demo:
                 for partition, n in counts.items():
                     truth[topic, partition] = truth.get((topic, partition), 0) + n
         command = [
-            sys.executable, "-m", "kafka_assignors.pipeline", "run",
-            "--topics", ",".join(self.topics), "--history", str(self.history),
+            *SPARK, "--topics", ",".join(self.topics), "--history", str(self.history),
             "--out", str(self.out / "spark"), "--json",
         ]  # fmt: skip
-        with self._doing("Spark: placement and group_timeline"), self.broker.connection.file() as config:
+        with self._stages() as tell, self.broker.connection.file() as config:
             try:
-                reached = [*command, "--config", str(config)]
-                done = subprocess.run(
-                    reached,
-                    capture_output=True,
-                    text=True,
-                    timeout=SPARK_TIMEOUT_S,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired as slow:
-                raise HarnessError(f"the Spark job did not end within {slow.timeout:g} s") from slow
+                done = run_told(
+                    [*command, "--config", str(config)], tell,
+                    timeout_s=self.spark_timeout_s, silence_s=SPARK_TOLD_S,
+                )  # fmt: skip
+            except TooSlow as slow:
+                at = f"; it was at: {slow.line.removeprefix(STAGE)}" if slow.line else ""
+                raise HarnessError(
+                    f"the Spark job did not end within {self.spark_timeout_s:g} s{at}. --spark-timeout gives it more"
+                ) from slow
         if done.returncode:
-            raise HarnessError(f"the Spark job failed (exit {done.returncode}):\n{done.stderr[-2000:]}")
+            said = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(STAGE))
+            raise HarnessError(
+                f"the Spark job failed (exit {done.returncode}): {said.removeprefix('error: ').strip()[-2000:]}"
+            )
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         return self._compare(answer, truth)
 
@@ -321,6 +371,20 @@ class Demo:
         else:
             self.console.print(f"... {what}")
             yield
+
+    @contextmanager
+    def _stages(self) -> Iterator[Callable[[str, float], None]]:
+        """What is told of the Spark job's lines: its stages, live on a terminal, as lines elsewhere."""
+
+        def words(line: str, for_s: float) -> str:
+            stage = line.removeprefix(STAGE) if line.startswith(STAGE) else "starting …"
+            return f"Spark: {stage}" + (f" (told {for_s:.0f} s ago)" if for_s else "")
+
+        if not self.console.is_terminal:
+            yield lambda line, for_s: self.console.print(f"... {words(line, for_s)}", markup=False, highlight=False)
+            return
+        with self.console.status("Spark: starting …") as status:
+            yield lambda line, for_s: status.update(escape(words(line, for_s)))
 
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -47,6 +47,9 @@ def demo(  # a parameter per option of the command line
     spark: Annotated[
         bool | None, typer.Option(help="Run the Spark job at the end.", show_default="with --full")
     ] = None,
+    spark_timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds after which the Spark job is given up; all else stands.")
+    ] = 480,
     seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
     confirm: Confirm = False,
@@ -57,7 +60,7 @@ def demo(  # a parameter per option of the command line
         from .playing import play_demo  # the judge, the page and Kafka's clients take longer to import than the options
 
     where = Where(backend, bootstrap, config, profile, settings or (), kafka_version, port)
-    play_demo(where, out, full, spark, seed, events_topic, confirm, as_json)
+    play_demo(where, out, full, spark, spark_timeout, seed, events_topic, confirm, as_json)
 
 
 @app.command()

@@ -39,7 +39,7 @@ from ..topics import Topics
 from ..topics.consent import Intent
 from ..topics.publish import publish
 from ..topics.sandbox import Sandbox, make_new, new_prefix
-from .common import Where, broker_of, clear_errors, exit_code, progress_console, stdout_console
+from .common import COULD_NOT_RUN, Where, broker_of, clear_errors, exit_code, progress_console, stdout_console
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judge import draw, show
 from .judged import judged, step_row
@@ -71,6 +71,7 @@ def play_demo(  # the options of ``demo``
     out: Path | None,
     full: bool,
     spark: bool | None,
+    spark_timeout_s: float,
     seed: int,
     events_topic: str | None,
     confirm: bool,
@@ -97,20 +98,35 @@ def play_demo(  # the options of ``demo``
                 )
                 with_spark = full if spark is None else spark
                 run_id = uuid.uuid4().hex
-                played = Demo(broker, sandbox, folder, run_id, console, full=full, spark=with_spark, seed=seed)
+                played = Demo(
+                    broker, sandbox, folder, run_id, console,
+                    full=full, spark=with_spark, spark_timeout_s=spark_timeout_s, seed=seed,
+                )  # fmt: skip
                 report = played.run()
             _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
-        page = (folder / "report.html").resolve()
-        if as_json:
-            runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
-            seconds = round(time.monotonic() - began, 1)
-            print(json.dumps({"value": report.value, "seconds": seconds, "page": str(page), "groups": runs}))
-        else:
-            word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
-            console = stdout_console()
-            console.print(f"All verdicts: {word}. It took {time.monotonic() - began:.0f} s.", highlight=False)
-            console.print(f"Page: {page}", soft_wrap=True, highlight=False)
-        raise typer.Exit(exit_code(report.value))
+        raise typer.Exit(tell_demo(played, report, time.monotonic() - began, as_json))
+
+
+def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> int:
+    """Tell a demo's end; returns its exit code.
+
+    A part that is false is the answer. Without Spark's result, the command could not do all that it was asked for.
+    """
+    page, history, failure = played.page.resolve(), played.history.resolve(), played.spark_failure
+    if as_json:
+        runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
+        told = {"value": report.value, "seconds": round(seconds, 1), "page": str(page), "history": str(history)}
+        print(json.dumps({**told, "spark_failure": failure or None, "groups": runs}))
+    else:
+        word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
+        console = stdout_console()
+        which = "All verdicts but Spark's" if failure else "All verdicts"
+        console.print(f"{which}: {word}. It took {seconds:.0f} s.", highlight=False)
+        console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+        console.print(f"Histories: {history}", soft_wrap=True, highlight=False)
+    if failure:
+        print(f"error: {failure}", file=sys.stderr)
+    return COULD_NOT_RUN if failure and report.value is not False else exit_code(report.value)
 
 
 def play_seeds(where: Where, asked: Asked, seeds: str) -> NoReturn:

@@ -159,7 +159,11 @@ class SparkResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All contents of the page."""
+    """All contents of the page.
+
+    Args:
+        no_spark: Why there is no result of Spark; "" if there is one, or if none was asked for.
+    """
 
     title: str
     subtitle: str
@@ -169,6 +173,7 @@ class Report:
     placement_verdict: Verdict | None = None
     groups: tuple[GroupResult, ...] = field(default_factory=tuple)
     spark: SparkResult | None = None
+    no_spark: str = ""
 
     @property
     def result(self) -> list[tuple[bool | None, str]]:

@@ -329,7 +329,7 @@ def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: P
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("pipeline: spark"):
+            if re.fullmatch(r"pipeline: spark [\d.]+ s\n", line):
                 break
         children = psutil.Process(process.pid).children(recursive=True)
         assert any("java" in child.name() for child in children)

@@ -192,6 +192,25 @@ def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], t
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 
+@pytest.mark.long
+@pytest.mark.broker
+@pytest.mark.spark
+def test_a_demo_whose_spark_is_too_slow_keeps_all_else(tmp_path: Path) -> None:
+    """Spark cannot start within a second; `test_demo.py` has the short form."""
+    out = tmp_path / "out"
+    done = integration("demo", "--spark", "--spark-timeout", "1", "--out", str(out), timeout_s=280)
+
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "error: the Spark job did not end within 1 s" in done.stderr
+    assert done.stdout.count("verdict true") == 4
+    assert "All verdicts but Spark's: true." in done.stdout
+    assert f"Histories: {out / 'history'}" in done.stdout
+    assert "did not end within 1 s" in (out / "report.html").read_text("utf-8")
+    assert integration("judge", str(out / "history")).returncode == 0
+    running = [c for c in psutil.process_iter(["cmdline"]) if str(out) in " ".join(c.info["cmdline"] or ())]
+    assert running == []
+
+
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -220,8 +239,11 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
     assert done.stdout.count("verdict true") == 9  # placement, 4 assignors, election, 3 worked examples
     assert "placement = read-back: true" in done.stdout
     assert "group_timeline = the checker's intervals: true" in done.stdout
+    for stage in ("spark", "keys", "placement", "group_timeline", "findings"):
+        assert f"... Spark: {stage} …" in done.stdout
     page = out / "report.html"
-    assert str(page) in done.stdout
+    assert f"Page without Spark: {page}" in done.stdout
+    assert f"Page: {page}\nHistories: {out / 'history'}\n" in done.stdout
     html = page.read_text("utf-8")
     assert html.count("</svg>") >= 15 + 8
     assert not re.search(r"(src|href)\s*=|<script|@import", html)

@@ -1,0 +1,118 @@
+"""A program that tells on stderr what it is doing: run to its end, each line passed on as it comes."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import IO
+
+GRACE_S = 20.0
+"""How long a program that is told to end may take: one that runs a JVM waits for it."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that ended, with all that it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class TooSlow(Exception):
+    """A program did not end in time, and was ended.
+
+    Args:
+        line: Its last line on stderr; "" if there was none.
+        line_s: How long before its end that was.
+    """
+
+    def __init__(self, line: str, line_s: float) -> None:
+        self.line, self.line_s = line, line_s
+        super().__init__(f"{line or 'nothing'}, {line_s:.0f} s before the end")
+
+
+def run_told(
+    command: Sequence[str], tell: Callable[[str, float], None], *, timeout_s: float, silence_s: float
+) -> Ended:
+    """Run a program. If it is too slow, or this call is interrupted, it gets SIGTERM, and SIGKILL after `GRACE_S`.
+
+    Args:
+        command: Program and arguments.
+        tell: Called with its last line on stderr and the seconds since that line: as each line comes, and every
+            `silence_s` seconds without one. The line is "" before the first.
+        timeout_s: How long it may take.
+        silence_s: See `tell`.
+
+    Raises:
+        TooSlow: It did not end in time.
+        OSError: It could not be started.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines: SimpleQueue[str | None] = SimpleQueue()
+        answer: list[str] = []
+        threading.Thread(target=_pass_on, args=(process.stderr, lines), daemon=True).start()
+        reader = threading.Thread(target=_keep, args=(process.stdout, answer), daemon=True)
+        reader.start()
+        deadline = time.monotonic() + timeout_s
+        told = _tell_all(lines, tell, deadline, silence_s)
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:  # it closed stderr and goes on
+            raise TooSlow(told[-1].strip() if told else "", 0.0) from None
+        reader.join(GRACE_S)
+        return Ended(process.returncode, "".join(answer), "".join(told))
+    finally:
+        _end(process)
+
+
+def _pass_on(pipe: IO[str], lines: SimpleQueue[str | None]) -> None:
+    with pipe:
+        for line in pipe:
+            lines.put(line)
+    lines.put(None)
+
+
+def _keep(pipe: IO[str], answer: list[str]) -> None:
+    with pipe:
+        answer.append(pipe.read())
+
+
+def _tell_all(
+    lines: SimpleQueue[str | None], tell: Callable[[str, float], None], deadline: float, silence_s: float
+) -> list[str]:
+    """Pass on all lines until the last; returns them."""
+    told: list[str] = []
+    last, since = "", time.monotonic()
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            raise TooSlow(last, now - since)
+        try:
+            line = lines.get(timeout=min(silence_s, deadline - now))
+        except Empty:
+            tell(last, time.monotonic() - since)
+            continue
+        if line is None:
+            return told
+        told.append(line)
+        last, since = line.strip(), time.monotonic()
+        tell(last, 0.0)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
