@@ -12,14 +12,17 @@ from typing import Any
 
 from ..connection import Connection
 from ..core.broker_side import BROKER_SIDE, PROTOCOL, BrokerSide
-from ..core.group import Group, TopicPartition
+from ..core.group import TopicPartition
 from ..core.group.assignment import owners
-from ..core.strategies import STRATEGIES, strategy
+from ..core.strategies import STRATEGIES, ByWork, strategy
+from ..core.strategy import Strategy
 from ..errors import AccessRefused, ClusterError, ConfigError
 from ..live.broker_side import Forecast, forecast
 from ..live.cluster import LiveCluster, last_generation
 from ..live.group import Change, LiveGroup, LiveTopics, as_group, with_log
+from ..live.leading import Led, led
 from ..plans import Plan, plan
+from ..plans.sizing import sizing
 from .common import NO, YES, Common
 from .words import many, safe, some
 
@@ -57,10 +60,12 @@ class Answer:
     """The plans of a group.
 
     Args:
-        live: The group; its members' names are the plans' member ids.
-        plans: Assignor as asked for -> its plan.
+        live: The group.
+        plans: Assignor as asked for -> its plan. Its member ids are the coordinator's, or the members' names in a
+            KIP-848 group.
         topics: The topics now.
         forecasts: Those of the plans whose assignor runs in the broker.
+        notes: Assignor as asked for -> what was read of members, what is assumed and what isn't known.
     """
 
     live: LiveGroup
@@ -68,6 +73,7 @@ class Answer:
     plans: Mapping[str, Plan]
     topics: LiveTopics
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def owners(self) -> dict[TopicPartition, str]:
@@ -89,16 +95,17 @@ def run(common: Common, wanted: Wanted) -> int:
     live, topics = read(common, common.connection, wanted.group)
     if live.kind != "classic":
         return _of_broker(common, wanted, live, topics)
-    group = as_group(live, topics, wanted.change)
     elected = [live.protocol] if live.protocol in STRATEGIES else []
+    names = wanted.assignors or tuple(elected or ["cooperative-sticky"])
+    if not wanted.assignors and wanted.sizes is None:
+        names = tuple(dict.fromkeys([*elected, *_USUAL]))
+    leaders = {name: led(live, topics, wanted.change, *made(name)) for name in names}
     if wanted.sizes is not None:
-        names = wanted.assignors or tuple(elected or ["cooperative-sticky"])
-        return _tell_sizes(common, live, group, names, wanted.sizes)
-    names = wanted.assignors or tuple(dict.fromkeys([*elected, *_USUAL]))
-    real = as_group(live, topics, wanted.change, ids=True) if any(map(_by_hashes, names)) else group
+        return _tell_sizes(common, live, leaders, wanted.sizes)
     with common.busy("planning"):
-        plans = {name: plan(real if _by_hashes(name) else group, made(name)[0], **made(name)[1]) for name in names}
-    return _tell(common, Answer(live, wanted.change, plans, topics), wanted.save)
+        plans = {name: each.plan for name, each in leaders.items()}
+    notes = {name: each.notes for name, each in leaders.items()}
+    return _tell(common, Answer(live, wanted.change, plans, topics, notes=notes), wanted.save)
 
 
 def _of_broker(common: Common, wanted: Wanted, live: LiveGroup, topics: LiveTopics) -> int:
@@ -134,17 +141,17 @@ def _tell(common: Common, answer: Answer, save: Path | None) -> int:
     return YES
 
 
-def _tell_sizes(common: Common, live: LiveGroup, group: Group, names: Sequence[str], sizes: range) -> int:
+def _tell_sizes(common: Common, live: LiveGroup, leaders: Mapping[str, Led], sizes: range) -> int:
     """How many members? One table per assignor; `schemas/plan-members.json` describes the JSON."""
     with common.busy("planning"):
-        found = {name: plan(group, made(name)[0], members=sizes, **made(name)[1]) for name in names}
+        found = {name: sizing(each.decoded.group, each.strategy, sizes) for name, each in leaders.items()}
     if common.as_json:
         told = [{"assignor": name, "sizing": json.loads(each.to_json())} for name, each in found.items()]
         common.print_json({"group": live.group, "members": len(live.members), "sizings": told})
         return YES
     common.show([f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, {safe(live.protocol)}"])
-    for each in found.values():
-        common.show(["", *(safe(line) for line in str(each).splitlines())])
+    for name, each in found.items():
+        common.show(["", *(safe(line) for line in str(each).splitlines()), *_noted(live, leaders[name].notes)])
     return YES
 
 
@@ -168,7 +175,7 @@ def read(common: Common, connection: Connection, group: str) -> tuple[LiveGroup,
 
 
 def _read(common: Common, cluster: LiveCluster, group: str) -> LiveGroup:
-    live = cluster.group(group)
+    live = cluster.group(group, sent=True)
     if live.kind == "classic":
         return live
     # The records of a member that joined long ago are anywhere in the log.
@@ -212,11 +219,6 @@ def made(given: str) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
-def _by_hashes(given: str) -> bool:
-    """Whether an assignor depends on the hashes of member ids, as Java's sticky ones do: names can't stand for ids."""
-    return made(given)[1].get("parity") == "java"
-
-
 def as_json(answer: Answer) -> dict[str, Any]:
     """The answer as plain values, which `--replay` reads; `schemas/plan.json` describes it."""
     called = answer.live.names
@@ -246,7 +248,10 @@ def as_json(answer: Answer) -> dict[str, Any]:
             }
             for member in answer.live.members
         ],
-        "plans": [_plan_json(name, each, answer.forecasts.get(name)) for name, each in answer.plans.items()],
+        "plans": [
+            {**_plan_json(name, each, answer.forecasts.get(name)), "notes": list(answer.notes.get(name, ()))}
+            for name, each in answer.plans.items()
+        ],
     }
 
 
@@ -281,10 +286,19 @@ def _cost(each: Plan) -> _Cost:
     moves = sum(move.old is not None for move in each.moves)
     members = len(each.loads)
     made = strategy(each.strategy, **each.options)
-    partly = made.withholds or isinstance(made, BrokerSide)
+    partly = (made.withholds and not _all_revoke(each, made)) or isinstance(made, BrokerSide)
     stops = "only what moves" if partly else f"all {many(members, 'member')}"
     loads = each.loads.values()
     return _Cost(moves, len(each.moves) - moves, stops, min(loads, default=0), max(loads, default=0))
+
+
+def _all_revoke(each: Plan, made: Strategy) -> bool:
+    """Whether all members that own anything are eager, though their assignor can be cooperative."""
+    if not isinstance(made, ByWork):
+        return False
+    holders = {member.member_id for member in each.group.members if len(member.owned)}
+    eager = made.placing.eager
+    return eager if isinstance(eager, bool) else bool(holders) and holders <= eager
 
 
 def lines(answer: Answer) -> Iterator[str]:
@@ -400,9 +414,7 @@ def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
         yield f"[bold]Why[/] ({many(len(each.moves), 'new owner')})"
         for move in each.moves[:_SHOWN]:
             held = called.get(move.old or "", move.old) or before.get(move.partition) or "nobody"
-            why = move.why if held in loads or held == "nobody" else f"{held} leaves"
-            for member_id, short in called.items():
-                why = why.replace(member_id, short)
+            why = _named(move.why, called) if held in loads or held == "nobody" else f"{held} leaves"
             gains = called.get(move.new, move.new)
             yield f"  {safe(str(move.partition))}: {safe(held)} -> {safe(gains)}  [dim]{safe(why)}[/]"
         if len(each.moves) > _SHOWN:
@@ -415,8 +427,22 @@ def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
     if name in answer.forecasts:
         yield from _how_certain(answer.forecasts[name], answer.change)
     yield from _bounds(each)
+    yield from _noted(answer.live, answer.notes.get(name, ()))
     for fact in each.facts[:_SHOWN]:
-        yield f"[yellow]note:[/] {safe(str(fact))}"
+        yield f"[yellow]note:[/] {safe(_named(str(fact), called))}"
+
+
+def _noted(live: LiveGroup, notes: Sequence[str]) -> Iterator[str]:
+    """What a leader's plan was computed with."""
+    for note in notes:
+        yield f"[dim]{safe(_named(note, live.names))}[/]"
+
+
+def _named(text: str, called: Mapping[str, str]) -> str:
+    """A text with members' names in place of their ids."""
+    for member_id in sorted(called, key=len, reverse=True):  # an id may begin as another one does
+        text = text.replace(member_id, called[member_id])
+    return text
 
 
 def _member(
@@ -453,6 +479,7 @@ def _replay(common: Common, file: Path) -> int:
         raise ConfigError(f"--replay {file} is not a saved plan; write one by: kafka-assignors plan GROUP --save FILE")
     try:
         kept = {each["assignor"]: Plan.from_json(json.dumps(each["plan"])) for each in said["plans"]}
+        called = {str(member["member_id"]): str(member["name"]) for member in said["members"]}
     except (LookupError, TypeError) as error:
         raise ConfigError(f"--replay {file} is damaged: {type(error).__name__}: {error}") from error
     anew = {name: each.replay() for name, each in kept.items()}
@@ -460,16 +487,16 @@ def _replay(common: Common, file: Path) -> int:
     if common.as_json:
         common.print_json({**said, "differ": differ})
         return NO if differ else YES
-    common.show(_again(str(said["group"]), anew, differ))
+    common.show(_again(str(said["group"]), anew, differ, called))
     return NO if differ else YES
 
 
-def _again(group: str, anew: Mapping[str, Plan], differ: Sequence[str]) -> Iterator[str]:
+def _again(group: str, anew: Mapping[str, Plan], differ: Sequence[str], called: Mapping[str, str]) -> Iterator[str]:
     yield f"[bold]{safe(group)}[/]: saved plans of {many(len(anew), 'assignor')}, computed anew"
     for name, each in anew.items():
         yield ""
         yield f"[bold]{safe(name)}[/]" + (": [red]the saved plan is another one[/]" if name in differ else "")
-        yield from (safe(line) for line in str(each).splitlines())
+        yield from (safe(line) for line in _named(str(each), called).splitlines())
     yield ""
     yield (
         f"[red]Computed anew, these differ: {safe(', '.join(differ))}[/]" if differ else "Computed anew: all are equal."

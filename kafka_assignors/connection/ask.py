@@ -95,6 +95,25 @@ def partition_count(connection: Connection, topic: str, timeout_s: float = 5) ->
     return count
 
 
+def request(connection: Connection, api: int, version: int, body: bytes, timeout_s: float = 5) -> bytes:
+    """Send one request of Kafka's protocol; the first address that answers decides.
+
+    Args:
+        connection: The user's connection.
+        api: Kafka's key of the request.
+        version: One whose header is not flexible.
+        body: The request without its header.
+        timeout_s: Timeout in seconds for all addresses together.
+
+    Returns:
+        The response without its header.
+
+    Raises:
+        AccessRefused, ConfigError, OSError, ValueError: As `brokers`.
+    """
+    return _first(connection, timeout_s, lambda line: line.ask(api, version, body))
+
+
 def _first(connection: Connection, timeout_s: float, question: Callable[[_Line], _Answer]) -> _Answer:
     """The answer of the first address that has one."""
     addresses(connection.bootstrap)  # reject an invalid address before any request

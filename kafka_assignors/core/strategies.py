@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ConfigError, UnknownName
 from . import copartitioned
 from .broker_side import BROKER_SIDE, PROTOCOL
-from .group import NO_GENERATION, Group, TopicPartition
+from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
 from .group.assignment import Assignment
@@ -61,6 +61,10 @@ class MetaqConsistentHash(Strategy):
     def configure(self, broker_id: int = 0) -> None:
         self._broker_id = metaq.check_broker_id(broker_id)
 
+    @property
+    def hashes_ids(self) -> bool:
+        return True
+
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
         return metaq.consistent_hash_owners(indexed, broker_id=self._broker_id)
 
@@ -71,6 +75,10 @@ class RocketmqConsistentHash(Strategy):
     def configure(self, virtual_nodes: int = rocketmq.VIRTUAL_NODES, broker_name: str = rocketmq.BROKER_NAME) -> None:
         rocketmq.check_consistent_hash(virtual_nodes, broker_name)
         self._virtual_nodes, self._broker_name = virtual_nodes, broker_name
+
+    @property
+    def hashes_ids(self) -> bool:
+        return True
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
         return rocketmq.consistent_hash_owners(
@@ -83,6 +91,10 @@ class MachineRoomNearby(Strategy):
 
     def configure(self, inner: str = "average") -> None:
         self._inner = rocketmq.check_inner(inner)
+
+    @property
+    def hashes_ids(self) -> bool:
+        return self._inner == "rocketmq-consistent-hash"
 
     def needs(self) -> Collection[str]:
         return "racks", "leaders"
@@ -105,6 +117,10 @@ class ConsistentHash(Strategy):
     ) -> None:
         consistent.check(epsilon, virtual_nodes, hash)
         self._epsilon, self._virtual_nodes, self._hash = epsilon, virtual_nodes, hash
+
+    @property
+    def hashes_ids(self) -> bool:
+        return True
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
         return consistent.owners(indexed, epsilon=self._epsilon, virtual_nodes=self._virtual_nodes, hash=self._hash)
@@ -129,6 +145,11 @@ class Config(Strategy):
             raise ConfigError(f"uncovered must be 'error' or one of {', '.join(self._fallbacks)}, not {uncovered!r}")
         self._table = fixed.check({} if table is None else table)
         self._fallback = None if uncovered == "error" else self._fallbacks[uncovered].place
+        self._hashes_ids = uncovered != "error" and self._fallbacks[uncovered].hashes_ids
+
+    @property
+    def hashes_ids(self) -> bool:
+        return bool(self._table) or self._hashes_ids  # a table names a dynamic member by its id
 
     def needs(self) -> Collection[str]:
         return "racks", "leaders"
@@ -161,6 +182,10 @@ class Optimal(Strategy):
             raise ConfigError(
                 f"parity='java' uses Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
             )
+
+    @property
+    def hashes_ids(self) -> bool:
+        return self._java  # Java's maps list members by the hashes of their ids
 
     def needs(self) -> Collection[str]:
         return {"leader": ("leaders",), "none": ()}.get(str(self.objective.rack_costs), ("racks",))
@@ -211,6 +236,19 @@ class Sticky(Optimal):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         return bulk.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
 
+    def _again(
+        self,
+        sent: Subscription,
+        owned: Sequence[TopicPartition],
+        generation: int,
+        partitions: Mapping[str, int],
+    ) -> Subscription:
+        if userdata.decode_sticky(sent.user_data).garbage:
+            return sent
+        told = self.told_by(sent.user_data)
+        data = userdata.encode_sticky(owned, generation, told) if owned or told else None
+        return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
+
     def echoing(
         self, assignments: Mapping[str, bytes | memoryview], members: Iterable[Joined], generation: int
     ) -> Mapping[str, bytes | memoryview]:
@@ -241,6 +279,18 @@ class CooperativeSticky(Optimal):
                 claims.append(userdata.Claim(subscription.owned, told.generation, told.garbage))
         return claims
 
+    def _again(
+        self,
+        sent: Subscription,
+        owned: Sequence[TopicPartition],
+        generation: int,
+        partitions: Mapping[str, int],
+    ) -> Subscription:
+        held = super()._again(sent, owned, generation, partitions)._replace(owned=owned if sent.version else ())
+        if sent.version > 1 or userdata.decode_cooperative(sent.user_data).garbage:
+            return held
+        return held._replace(user_data=userdata.encode_cooperative(generation, self.told_by(sent.user_data)))
+
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         return cooperative.owners(claims or resolve(indexed.group), self.objective)
 
@@ -254,6 +304,20 @@ class CompactSticky(Optimal):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         said = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
         return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
+
+    def _again(
+        self,
+        sent: Subscription,
+        owned: Sequence[TopicPartition],
+        generation: int,
+        partitions: Mapping[str, int],
+    ) -> Subscription:
+        said = compact.decode(sent.user_data, {})
+        if said.garbage:
+            return sent
+        told = self.told_by(sent.user_data)
+        data = compact.encode(_whole(owned), generation, said.rack, said.instance_id, told)
+        return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
 
 
 class CoPartitioned(CompactSticky):
@@ -306,6 +370,15 @@ class CooperativeCoPartitioned(CoPartitioned):
         counts: Mapping[str, int],  # noqa: ARG002
     ) -> Sequence[userdata.Claim]:
         return [userdata.Claim(each.owned, each.generation) for each in subscriptions]
+
+    def _again(
+        self,
+        sent: Subscription,
+        owned: Sequence[TopicPartition],
+        generation: int,
+        partitions: Mapping[str, int],  # noqa: ARG002 (its user data claim nothing)
+    ) -> Subscription:
+        return sent._replace(owned=owned, generation=generation)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         claims = claims or resolve(indexed.group)
@@ -379,6 +452,30 @@ class ByWork(Strategy):
             else:
                 claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
         return claims
+
+    def rejoining(
+        self,
+        sent: Sequence[Subscription],
+        owned: Sequence[Sequence[TopicPartition]],
+        generation: int,
+        partitions: Mapping[str, int],
+    ) -> list[Subscription]:
+        """As `Strategy.rejoining`. A member that owned nothing may be eager: it is as the others are."""
+        eager = any(map(_revoked, sent)) and not any(each.owned for each in sent)
+        found = []
+        for each, tps in zip(sent, owned, strict=True):
+            told = carried.decode(each.user_data, partitions)
+            if each.unread:
+                found.append(each)
+                continue
+            revokes = _revoked(each) or (eager and not each.owned)
+            again = super()._again(each, tps, generation, partitions)._replace(owned=() if revokes else tps)
+            if not (told.garbage or told.said.garbage):
+                rack, instance_id, options = told.said.rack, told.said.instance_id, self.told_by(each.user_data)
+                claims = compact.encode(_whole(tps) if revokes else (), generation, rack, instance_id, options)
+                again = again._replace(user_data=carried.encode(claims, told.own, told.weights, told.moving))
+            found.append(again)
+        return found
 
     def agreed(self: Self, members: Iterable[Joined], partitions: Mapping[str, int]) -> tuple[Self, tuple[Fact, ...]]:
         """As `Strategy.agreed`, with what each member sends of itself and its partitions (`wire.weighted.inputs`).
@@ -495,6 +592,17 @@ class Lag(ByWork):
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:
         model, solution = super()._solved(claims)
         return model, replace(solution, owner=placing.by_lag(claims, self.placing)) if self._parity else solution
+
+
+def _revoked(sent: Subscription) -> bool:
+    """Whether a member by work revoked everything before it joined: it claims in user data alone."""
+    claimed = carried.claims(sent.user_data, {}).owned
+    return not sent.owned and isinstance(claimed, Partitions) and claimed.strange > 0
+
+
+def _whole(owned: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Without partitions that no topic can have, which another client's leader may have assigned."""
+    return [tp for tp in owned if tp.partition >= 0]
 
 
 def _encoded(given: Mapping[str, Sequence[int]]) -> bytes:

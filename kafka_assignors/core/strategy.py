@@ -148,6 +148,11 @@ class Strategy:
                 raise ConfigError(f"{option}={value!r} would stop the leader of other members")
         return self.with_options(**chosen)
 
+    @property
+    def hashes_ids(self) -> bool:
+        """Whether the assignment depends on the ids of dynamic members beyond their order."""
+        return False
+
     def needs(self) -> Collection[str]:
         """Which of a group's ``racks`` and ``leaders`` the assignment depends on; only these are looked up."""
         return ()
@@ -202,6 +207,39 @@ class Strategy:
             counts: topic -> partition count, of the topics that they subscribe to.
         """
         raise NotImplementedError
+
+    def rejoining(
+        self,
+        sent: Sequence[Subscription],
+        owned: Sequence[Sequence[TopicPartition]],
+        generation: int,
+        partitions: Mapping[str, int],
+    ) -> list[Subscription]:
+        """What members will send when they join again, as far as their last subscriptions tell.
+
+        Each claims what it owns then, where its user data and its version have room for claims. Its options and figures
+        are those that it sent last. What a leader can't read stays as it is.
+
+        Args:
+            sent: The members' last subscriptions.
+            owned: What each of them owns.
+            generation: The generation that assigned it.
+            partitions: topic -> partition count.
+        """
+        return [
+            each if each.unread else self._again(each, tps, generation, partitions)
+            for each, tps in zip(sent, owned, strict=True)
+        ]
+
+    def _again(
+        self,
+        sent: Subscription,
+        owned: Sequence[TopicPartition],  # noqa: ARG002 (for families with claims)
+        generation: int,
+        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose user data are read within these)
+    ) -> Subscription:
+        """`rejoining` for one member."""
+        return sent._replace(generation=generation) if sent.version > 1 else sent
 
     def agreed(
         self: Self,

@@ -23,9 +23,10 @@ from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFai
 
 from ..connection import Connection, Right, brokers, denied, needing, require_cluster
 from ..core.group import TopicPartition
-from ..errors import AccessRefused, ClusterError, NoSuchGroup
+from ..errors import ClusterError, NoSuchGroup, WireError
 from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
-from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log
+from .described import describe
+from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log, from_description
 from .silence import Position
 
 _SILENT_S = 15
@@ -98,8 +99,13 @@ class LiveCluster:
         listed = self._coordinated(self._admin.list_groups, "the groups")
         return {each["group_id"]: each.get("group_type") or "classic" for each in listed}
 
-    def group(self, name: str) -> LiveGroup:
+    def group(self, name: str, *, sent: bool = False) -> LiveGroup:
         """A group as its coordinator describes it.
+
+        Args:
+            name: The group.
+            sent: Also what its members sent as they joined, which takes two more connections. Brokers before Kafka 2.4
+                don't tell; then the members lack it.
 
         Raises:
             NoSuchGroup: The cluster has no such group.
@@ -107,7 +113,9 @@ class LiveCluster:
             AccessRefused: The user may not see it.
         """
         try:
-            described = self._coordinated(lambda: self._described(name), f"group {name!r}")
+            live = self._as_sent(name) if sent else None
+            if live is None:
+                live = self._described(name)
         except ClusterError:
             if name in self.groups():
                 raise
@@ -118,28 +126,44 @@ class LiveCluster:
             if isinstance(error, GroupIdNotFoundError):
                 return self._other(name)
             raise
-        if described["error"] or described["group_state"] == "Dead":
-            if "authorization" in str(described["error"]).lower():
-                right = Right("Describe", "Group", name)
-                user = self.connection.username or "ANONYMOUS"
-                raise AccessRefused(
-                    f"{self.connection}: user {user!r} lacks the permission {right}; an administrator can grant it "
-                    f"with: {right.command(user, self.connection.bootstrap)}"
-                )
-            return self._other(name)
+        return self._other(name) if live.state == "Dead" else live
+
+    def _as_sent(self, name: str) -> LiveGroup | None:
+        """A group with what its members sent; None if its coordinator doesn't tell."""
+
+        def asked() -> LiveGroup:
+            described = describe(self.connection, name)
+            if described.error:
+                raise for_code(described.error)(f"group {name!r}")
+            return from_description(name, described)
+
+        try:
+            return self._coordinated(asked, f"group {name!r}")
+        except (OSError, WireError):
+            return None
+
+    def _described(self, name: str) -> LiveGroup:
+        """A group by kafka-python's admin client, which doesn't tell what members sent."""
+
+        def asked() -> Mapping[str, Any]:
+            described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
+            found = _CODE.match(str(described["error"] or ""))
+            if found is not None:
+                raise for_code(int(found[1]))(described["error"])
+            return described
+
+        try:
+            described = self._coordinated(asked, f"group {name!r}")
+        except ValueError:  # it decodes members' bytes, which may be anything
+            if (live := self._as_sent(name)) is None:
+                raise
+            return live
         listed = [_member(each) for each in described["members"]]
         members = tuple(sorted(listed, key=lambda m: m.member_id))
         return LiveGroup(
             name, described["group_state"], "classic", described["protocol_data"], members,
             listed=tuple(member.member_id for member in listed),
         )  # fmt: skip
-
-    def _described(self, name: str) -> Mapping[str, Any]:
-        described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
-        found = _CODE.match(str(described["error"] or ""))
-        if found is not None and (code := int(found[1])) in _STARTING:
-            raise for_code(code)(described["error"])
-        return described
 
     def _coordinated(self, ask: Callable[[], T], what: str) -> T:
         """What a coordinator answers, which may still be starting.

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.group import NO_GENERATION, Group, Member, TopicPartition
-from ..core.wire.protocol import decode_subscription
+from ..core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from ..errors import ClusterError, ConfigError, WireError
 from ..history.broker_group import AWAY_EPOCH, BrokerGroup
 from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
+from .described import Described
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class LiveMember:
         rack: ``client.rack``, if its subscription has it (version 3).
         pattern: The pattern that it subscribes to in a KIP-848 group, where the broker finds the topics.
         named: With a pattern: the topics that it names besides.
+        sent: The subscription of its last join, with its user data; None if that isn't known.
     """
 
     member_id: str
@@ -34,6 +36,7 @@ class LiveMember:
     rack: str | None = None
     pattern: str | None = None
     named: frozenset[str] = frozenset()
+    sent: Subscription | None = None
 
     @property
     def asked(self) -> tuple[frozenset[str], str | None]:
@@ -143,7 +146,8 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
         change: The change before that rebalance.
         ids: Keep the real member ids, in the coordinator's order: Java's sticky assignors iterate over members in the
             order of their ids' hashes, and over those in one bucket in the order in which the coordinator lists them.
-            The ids of new members are unknown, so their names stand for them.
+            The ids of new members are unknown, so their names stand for them. Where all members are static, new ones
+            are too, and their names are their instance ids.
 
     Raises:
         ConfigError: The change does not fit the group; the message names valid values.
@@ -180,8 +184,9 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
         taken.add(name)
     fresh = (name for n in range(1, change.add + len(taken) + 1) if (name := f"new-{n}") not in taken)
     topics_of_new = frozenset() if live.usual is None else live.usual.topics
-    members += [Member(name, topics_of_new) for name in change.joining]
-    members += [Member(next(fresh), topics_of_new) for _ in range(change.add)]
+    static = all(member.instance_id is not None for member in live.members)
+    new = [*change.joining, *(next(fresh) for _ in range(change.add))]
+    members += [Member(name, topics_of_new, name if static else None) for name in new]
     if not members:
         raise ConfigError(f"group {live.group!r} has no members after the change; a plan needs at least one")
     counts = _grown(live, topics, change.partitions)
@@ -236,6 +241,38 @@ def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dic
 def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
     """The group with the details that only the coordinator's log has."""
     return replace(live, generation=generation, leader=leader)
+
+
+def from_description(name: str, described: Described) -> LiveGroup:
+    """A classic group as its coordinator described it; a member whose bytes can't be read has no topics."""
+    members = []
+    for each in described.members:
+        sent, assigned_ = _subscribed(each.subscription), _assigned(each.assignment)
+        topics = frozenset(sent.topics) if sent else frozenset[str]()
+        members.append(
+            LiveMember(
+                each.member_id, each.client_id, each.host, topics, assigned_, each.instance_id,
+                (sent.rack or None) if sent else None, sent=sent,
+            )
+        )  # fmt: skip
+    listed = tuple(each.member_id for each in described.members)
+    members.sort(key=lambda m: m.member_id)
+    return LiveGroup(name, described.state, "classic", described.protocol, tuple(members), listed=listed)
+
+
+def _subscribed(data: bytes) -> Subscription | None:
+    try:
+        return decode_subscription(data)
+    except WireError:
+        return None
+
+
+def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
+    try:
+        given = decode_assignment(data).partitions
+    except WireError:
+        return ()
+    return tuple(sorted(TopicPartition(topic, p) for topic, ids in given.items() for p in ids))
 
 
 def from_generation(value: GroupCommitted) -> LiveGroup:

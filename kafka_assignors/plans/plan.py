@@ -9,6 +9,7 @@ from typing import Any, overload
 from ..core import strategies
 from ..core.group import Group, TopicPartition
 from ..core.group.claims import Claims, resolve
+from ..core.group.facts import OF_BYTES
 from ..core.reading import decoded
 from ..core.sticky import sticky
 from ..core.sticky.objective import Objective
@@ -70,7 +71,7 @@ class Plan(Decision):
 
     def replay(self) -> Plan:
         """Compute the plan again from its group, strategy and options; equal to this one unless the code changed."""
-        facts = [fact for fact in self.facts if fact.kind == "garbage-user-data"]
+        facts = [fact for fact in self.facts if fact.kind in OF_BYTES]
         made = strategies.strategy(self.strategy, **self.options)
         return planned(decoded(made, self.group, facts, self.generations), made)
 

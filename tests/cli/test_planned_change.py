@@ -13,6 +13,7 @@ from kafka_assignors.cli.common import Common
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ClusterError, ConfigError
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, as_group
+from kafka_assignors.live.leading import led
 from kafka_assignors.plans import plan
 from tests.support.cli import SCHEMAS
 
@@ -46,8 +47,6 @@ def test_the_order_of_hashes_is_that_of_the_real_ids() -> None:
     assert set(answer.plans["sticky:parity=java"].target) == {"a", "b-1", "d-1"}
     told = "\n".join(work.lines(answer))
     assert "-1" not in told.replace("t-1", "")
-    assert work._by_hashes("sticky:parity=java")
-    assert not work._by_hashes("sticky")
 
 
 def test_a_group_in_a_rebalance_is_not_planned() -> None:
@@ -81,9 +80,9 @@ def test_a_name_that_is_taken_is_refused_and_unnamed_members_avoid_it() -> None:
 
 
 def test_sizes_are_told_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    group = as_group(live(), TOPICS)
+    leaders = {name: led(live(), TOPICS, name=name) for name in ("range", "sticky")}
     for as_json in (True, False):
-        assert work._tell_sizes(Common(as_json=as_json), live(), group, ["range", "sticky"], range(1, 4)) == 0
+        assert work._tell_sizes(Common(as_json=as_json), live(), leaders, range(1, 4)) == 0
         told = capsys.readouterr().out
         if as_json:
             answer = json.loads(told)

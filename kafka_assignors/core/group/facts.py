@@ -36,6 +36,9 @@ class Fact(NamedTuple):
         return self.text
 
 
+OF_BYTES = ("garbage-user-data", "options-differ", "options-unread", "unread")
+"""Kinds of facts about members' bytes: what a decoded group does not show."""
+
 MOST = 20
 """Maximum number of facts reported per kind: a leader that logs a hundred thousand lines sends no heartbeats."""
 
