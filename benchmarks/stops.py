@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
@@ -25,6 +25,7 @@ from uuid import uuid4
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.checker.rebalance_costs import Cost
@@ -51,12 +52,13 @@ _BROKER = {"broker.session.timeout.ms": "60000"}
 _SHOWN = 500
 _STABLE_S, _ADDED_S = 120, 420
 """Deadlines of one change. Clients look for new partitions once in five minutes."""
-_TOGETHER = 3
-"""Number of concurrent groups. A group mostly waits for heartbeats and processes."""
+_TOGETHER, _MEMBERS_TOGETHER = 3, 24
+"""Most concurrent groups, and members of them. A group mostly waits for heartbeats, but its members start and rebalance
+at the same time, and the figures are meant to be the clients', not the processor's."""
 _NUMBER_ADDED = 3
-_REST_S = (7.0, 10.0)
-"""How long a group is left alone before a change: more than two heartbeats, so that no client is still busy with the
-change before, and a drawn part of one, as nobody deploys in step with heartbeats."""
+_REST_S = (5.5, 8.5)
+"""How long a group is left alone before a change: longer than the slowest heartbeat (5 s), so that no client is still
+busy with the change before, and a drawn part of a heartbeat, as nobody deploys in step with heartbeats."""
 
 
 @dataclass(frozen=True)
@@ -112,27 +114,32 @@ class Shape:
         members: At the beginning.
         partitions: Of its topic.
         changes: In this order.
-        every: Whether every run plays it; otherwise the first run alone, because it takes minutes.
+        most: Only the first runs play it, this many, because it takes minutes.
     """
 
     members: int
     partitions: int
     changes: tuple[str, ...]
-    every: bool = True
+    most: int = _RUNS
 
     @property
     def name(self) -> str:
         """As in the results."""
         return f"{self.members}x{self.partitions}"
 
+    @property
+    def together(self) -> int:
+        """How many groups of this shape are played at the same time."""
+        return max(1, min(_TOGETHER, _MEMBERS_TOGETHER // (self.members + 1)))
+
 
 SHAPES = (
     Shape(3, 12, (JOIN, LEAVE)),
-    Shape(10, 60, (JOIN, LEAVE)),
-    Shape(30, 120, (JOIN, LEAVE)),
     Shape(5, 60, (ROLL,)),
-    Shape(5, 60, (STATIC_ROLL,)),
-    Shape(3, 12, (ADDED, KILL), every=False),
+    Shape(10, 60, (JOIN, LEAVE)),
+    Shape(5, 60, (STATIC_ROLL,), 2),
+    Shape(30, 120, (JOIN, LEAVE), 2),
+    Shape(3, 12, (ADDED, KILL), 1),
 )
 _QUICK = (OURS, "kafka-python/cooperative-sticky", "java/cooperative-sticky")
 MEASURES = (
@@ -150,12 +157,10 @@ MEASURES = (
 
 @dataclass
 class _Change:
-    """One change of one run: its costs and the delays of the records that were sent meanwhile."""
+    """One change of one run: its costs, and the delays in ms of the records sent until the group was stable again."""
 
     costs: list[Cost] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
-    late: int = 0
-    """Records that were sent meanwhile and never consumed."""
 
     def measures(self) -> dict[str, float]:
         """Of a roll, over all of its replacements."""
@@ -215,14 +220,14 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None, only: st
         quick: A join and a leave with three rows, once.
         runs: Number of runs; 5 by default.
         keep: A folder for the compressed history of each run.
-        only: Shapes, such as ``3x12,5x60``; all by default.
+        only: Shapes, such as ``3x12,5x60``, or changes of one, such as ``5x60/roll``; all by default.
 
     Rows take turns in each run, so a busy phase of the machine affects all of them. Ctrl-C ends the runs and reports
     their results.
     """
     runs = runs or (_QUICK_RUNS if quick else _RUNS)
     rows = [row for row in ROWS if not quick or row.name in _QUICK]
-    shapes = [shape for shape in (SHAPES[:1] if quick else SHAPES) if only is None or shape.name in only.split(",")]
+    shapes = _chosen(only, SHAPES[:1] if quick else SHAPES)
     program: tuple[str, ...] = ()
     if any(row.client == "franz-go" for row in rows):
         try:
@@ -231,22 +236,39 @@ def run(quick: bool, runs: int | None = None, keep: Path | None = None, only: st
             print(f"franz-go: not measured: {missing}", file=sys.stderr)
             rows = [row for row in rows if row.client != "franz-go"]
     done = {(row.name, shape): _Runs() for shape in shapes for row in rows}
-    with start_broker("jvm", settings=_BROKER) as broker, ThreadPoolExecutor(_TOGETHER) as pool:
-        try:
-            for turn in range(runs):
-                for shape in shapes:
-                    if turn and not shape.every:
-                        continue
-                    due = rows[turn % len(rows) :] + rows[: turn % len(rows)]
+    with start_broker("jvm", settings=_BROKER) as broker, suppress(KeyboardInterrupt):
+        for turn in range(runs):
+            due = rows[turn % len(rows) :] + rows[: turn % len(rows)]
+            for shape in shapes:
+                if turn >= shape.most:
+                    continue
+                pool = ThreadPoolExecutor(shape.together)
+                try:
                     jobs = [pool.submit(_play, broker.bootstrap, row, shape, program, keep, turn) for row in due]
                     for row, job in zip(due, jobs, strict=True):
                         history, failed = job.result()
                         of = done[row.name, shape]
                         of.take(history, shape.changes, failed)
                         _say(turn, row, shape, of, failed)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=True, cancel_futures=True)
+                finally:
+                    pool.shutdown(cancel_futures=True)
     yield from _results(rows, shapes, done)
+
+
+def _chosen(only: str | None, shapes: Sequence[Shape]) -> list[Shape]:
+    """The shapes that ``--only`` names.
+
+    Raises:
+        UnknownName: It names something else.
+    """
+    if only is None:
+        return list(shapes)
+    named = {name for shape in shapes for name in (shape.name, *(f"{shape.name}/{each}" for each in shape.changes))}
+    wanted = only.split(",")
+    for each in wanted:
+        if each not in named:
+            raise UnknownName("group", each, sorted(named))
+    return [s for s in shapes if s.name in wanted or any(f"{s.name}/{each}" in wanted for each in s.changes)]
 
 
 def _say(turn: int, row: Row, shape: Shape, of: _Runs, failed: str | None) -> None:
@@ -334,24 +356,21 @@ class _Course:
 
 
 def _changes(history: History, verdict: Verdict) -> dict[str, _Change]:
-    """Name of the change -> what it cost, and the delays of the records that were acknowledged meanwhile."""
+    """Name of the change -> what it cost, and the delays of the records acknowledged until the group was stable."""
     made: dict[str, _Change] = defaultdict(_Change)
     for row in verdict.measures["steps"]:
         cost = Cost(**row)
         if cost.name:
             made[cost.name].costs.append(cost)
     steps = [(event.mono_ns, event.data["name"]) for event in history.events if event.kind == "step"]
-    steps = [(at, name) for at, name in steps if name != "stable"]
     begins = [at for at, _ in steps]
     consumed = _consumed(history)
     for event in history.events:
-        if event.kind == "ack" and (at := bisect_right(begins, event.mono_ns) - 1) >= 0:
-            change = made[steps[at][1]]
-            when = consumed.get((event.data["topic"], event.data["partition"], event.data["offset"]))
-            if when is None:
-                change.late += 1
-            else:
-                change.delays.append(max(0.0, (when - event.mono_ns) / 1e6))
+        if event.kind != "ack" or (at := bisect_right(begins, event.mono_ns) - 1) < 0 or steps[at][1] not in made:
+            continue
+        when = consumed.get((event.data["topic"], event.data["partition"], event.data["offset"]))
+        if when is not None:  # else law C3 tells
+            made[steps[at][1]].delays.append(max(0.0, (when - event.mono_ns) / 1e6))
     return made
 
 

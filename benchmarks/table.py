@@ -1,7 +1,7 @@
 """``python -m benchmarks.table RESULTS.jsonl … [NAME …]``: raw results as a Markdown table for README.md.
 
 Results of `rebalances` give one table per trigger, or with names of measures one table per measure. Results of `stops`
-give one table per group, clients over changes.
+give one table per group, clients over changes, then all measures of each change.
 """
 
 from __future__ import annotations
@@ -33,30 +33,59 @@ def table(files: list[list[dict[str, Any]]], names: list[str]) -> str:
     return "\n".join([*out, *(_measured(lines[0]) for lines in files)])
 
 
+_MEASURES: Mapping[str, str] = {
+    "downtime_ms": "partition-ms without an owner",
+    "stop_ms": "longest, ms",
+    "p50_ms": "a record's delay: median, ms",
+    "p99_ms": "p99, ms",
+    "most_ms": "largest, ms",
+    "duplicates": "records read twice",
+    "generations": "generations",
+    "moves": "moves",
+    "above_least": "above the least",
+}
+"""Measure of `stops` -> its column."""
+
+
 def stops(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Lines of a table per group: for each client and change the partition-ms without an owner and the longest stop.
+
+    A second table per group and change has all measures.
 
     Args:
         rows: Rows of results files of `stops`. Cells are medians over their runs.
     """
-    cells: dict[str, dict[str, dict[str, str]]] = {}
+    runs: dict[str, dict[str, dict[str, Mapping[str, list[float]]]]] = {}  # shape -> change -> client -> its runs
     for row in rows:
         shape, change, *client = row["name"].split("/")
         if client and row["raw"].get("downtime_ms"):
-            area, longest = (statistics.median(row["raw"][measure]) for measure in ("downtime_ms", "stop_ms"))
-            cells.setdefault(shape, {}).setdefault("/".join(client), {})[change] = f"{area:,.0f} ({longest:,.0f})"
+            name = f"{client[0]} `{'/'.join(client[1:])}`"
+            runs.setdefault(shape, {}).setdefault(change, {})[name] = row["raw"]
     lines: list[str] = []
-    for shape, clients in cells.items():
+    for shape, changes in runs.items():
         members, _, partitions = shape.partition("x")
-        changes = list(dict.fromkeys(change for of in clients.values() for change in of))
-        lines += [f"**{members} members, {partitions} partitions**: partition-ms without an owner (longest, ms)", ""]
-        lines += [f"| | {' | '.join(changes)} |", f"|---|{'---:|' * len(changes)}"]
-        for client, of in clients.items():
-            name, _, assignor = client.partition("/")
-            shown = " | ".join(of.get(change, "not measured") for change in changes)
-            lines.append(f"| {name} `{assignor}` | {shown} |")
-        lines.append("")
+        group = f"{members} members, {partitions} partitions"
+        clients = dict.fromkeys(client for of in changes.values() for client in of)
+        areas = {client: [_area(of.get(client)) for of in changes.values()] for client in clients}
+        lines += [f"**{group}**: partition-ms without an owner (longest, ms)", "", *_lines([*changes], areas)]
+        for change, of in changes.items():
+            whole = {client: [_median(found.get(measure)) for measure in _MEASURES] for client, found in of.items()}
+            lines += [f"**{group}, {change}**, medians", "", *_lines([*_MEASURES.values()], whole)]
     return lines
+
+
+def _area(found: Mapping[str, list[float]] | None) -> str:
+    return "not measured" if found is None else f"{_median(found['downtime_ms'])} ({_median(found['stop_ms'])})"
+
+
+def _median(values: list[float] | None) -> str:
+    return f"{statistics.median(values):,.0f}" if values else "not measured"
+
+
+def _lines(heads: Iterable[str], rows: Mapping[str, Iterable[str]]) -> list[str]:
+    columns = list(heads)
+    body = [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+    return [f"| | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}", *body, ""]
 
 
 def _measured(machine: Mapping[str, Any]) -> str:
