@@ -11,6 +11,8 @@ from typing import Any
 from kafka_assignors.connection import Connection, from_file
 from kafka_assignors.errors import ConfigError, UnknownName
 
+from ..names import is_ours
+
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent", "java"
 VERIFIABLE, BRIDGE = "verifiable", "bridge"
 JAVA_CONSUMER, CONFLUENT_CONSUMER = "java-consumer", "confluent-consumer"
@@ -30,6 +32,8 @@ _OF_CLASSIC = (
 """Settings that a client of the consumer protocol refuses, or that the harness sets."""
 RESUBSCRIBING = (KAFKA_PYTHON, CONFLUENT_CONSUMER)
 """Clients whose members may subscribe to a pattern and change their subscription in place."""
+_GUARDED = (KAFKA_PYTHON, VERIFIABLE, BRIDGE)
+"""Clients whose consumer our assignors guard."""
 TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA, *BROKER_ASSIGNED)
 """Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000
@@ -97,6 +101,11 @@ class MemberConfig:
         """Whether it speaks the consumer protocol (KIP-848)."""
         return self.client in BROKER_ASSIGNED
 
+    @property
+    def guards(self) -> bool:
+        """Whether the guard is to watch its consumer, which then sends early heartbeats in a cooperative group."""
+        return self.client in _GUARDED and (self.guarded or any(map(is_ours, self.assignors)))
+
     def require_consumer_protocol(self) -> None:
         """Check the settings of a member that speaks the consumer protocol.
 
@@ -136,6 +145,7 @@ class MemberConfig:
             **({} if self.pattern is None else {"pattern": self.pattern}),
             **({} if self.output is None else {"output": self.output}),
             **({"protocol": "consumer"} if self.broker_assigned else {}),
+            **({"early_heartbeats": True} if self.guards else {}),
         }
         return {"assignors": list(offered), "topics": list(self.topics), "config": config}
 

@@ -68,6 +68,8 @@ class Scenario:
         rate_per_s: Records sent per second during the steps. With 0, the law against lost records has nothing to judge.
         gap_ms: How long a topic-partition may be without an owner (law O4): a session, plus the time to join.
         session_timeout_ms: How long the coordinator waits for a silent member.
+        heartbeat_interval_ms: How often members send heartbeats, and thus how soon they hear of a rebalance. Short by
+            default, to save time; with Kafka's default law O4 can tell who waited for a heartbeat.
         consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
         output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
         nodes: Number of brokers needed; 1: any broker will do.
@@ -84,6 +86,7 @@ class Scenario:
     rate_per_s: int = 100
     gap_ms: int = 8000
     session_timeout_ms: int = 2000
+    heartbeat_interval_ms: int = 300
     consumer: Mapping[str, Any] = field(default_factory=dict)
     output: str | None = None
     nodes: int = 1
@@ -107,6 +110,10 @@ class Scenario:
         return any(isinstance(action, NetworkFault) for step in self.steps for action in step.actions)
 
 
+DEFAULT_BEAT_MS = 3000
+"""Default of ``heartbeat.interval.ms`` in Kafka and in every client of classic groups."""
+_SESSION_MS, _GAP_MS = 9000, 16_000
+"""The shortest session for that heartbeat interval, and that with the time to join."""
 STEP_S = 40.0
 """Default limit in seconds for a group to become stable after a step."""
 OUTPUT_PARTITIONS = 3
@@ -162,8 +169,61 @@ def _migrating() -> tuple[Step, ...]:
     )
 
 
+_ROLLED_FIVE = tuple(f"m{number}" for number in range(1, 6))
+
+
+def _replacing() -> tuple[Step, ...]:
+    """Five members, each replaced as a deployment does it: the new process joins, then the old one leaves."""
+    return (
+        Step("five members join", tuple(map(Join, _ROLLED_FIVE))),
+        *(
+            step
+            for m in _ROLLED_FIVE
+            for step in (
+                Step(f"the replacement of {m} joins", (Join(f"{m}-new"),)),
+                Step(f"{m} leaves", (Leave(m),)),
+            )
+        ),
+    )
+
+
+def _restarting() -> tuple[Step, ...]:
+    """Five static members, of which each ends and is back as another process within its session."""
+    return (
+        Step("five static members join", tuple(Join(m, static=True) for m in _ROLLED_FIVE)),
+        *(Step(f"{m} is replaced", (Leave(m), Join(m, static=True))) for m in _ROLLED_FIVE),
+    )
+
+
 _SCENARIOS = (
-    Scenario("churn", "Three members join, a fourth joins, one leaves, one is killed.", CHURN),
+    Scenario(
+        "churn",
+        "Three members join, a fourth joins, one leaves, one is killed.",
+        CHURN,
+        session_timeout_ms=_SESSION_MS,
+        heartbeat_interval_ms=DEFAULT_BEAT_MS,
+        gap_ms=_GAP_MS,
+    ),
+    Scenario(
+        "roll",
+        "Each of five members is replaced under load, one after the other: the new process joins, the old one leaves.",
+        _replacing(),
+        topics={"orders": 30},  # Java's VerifiableConsumer takes one topic
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=DEFAULT_BEAT_MS,
+        gap_ms=_GAP_MS,
+        require=("C3", "O4"),
+    ),
+    Scenario(
+        "roll-static",
+        "Each of five static members is replaced under load, one after the other, within its session.",
+        _restarting(),
+        topics={"orders": 30},
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=DEFAULT_BEAT_MS,
+        gap_ms=_GAP_MS,
+        require=("C3", "S1"),
+    ),
     Scenario(
         "election",
         "Three members vote for different assignors; range wins 2 : 1 over roundrobin, which all offer too.",

@@ -70,9 +70,15 @@ def problems(scenario: Scenario) -> Iterator[str]:
             yield f"topics: {topic!r} can't have {count} partitions; at least 1"
     if scenario.output in scenario.topics:
         yield f"output: {scenario.output!r} is also an input topic; give it another name"
-    for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS), ("nodes", 1)):
+    for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS),
+                        ("heartbeat_interval_ms", 1), ("nodes", 1)):  # fmt: skip
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
+    if scenario.heartbeat_interval_ms >= scenario.session_timeout_ms:
+        yield (
+            f"heartbeat_interval_ms: {scenario.heartbeat_interval_ms} must be below session_timeout_ms, which is "
+            f"{scenario.session_timeout_ms}"
+        )
     for topic in scenario.lossy:
         if topic not in scenario.topics:
             yield f"lossy: no topic {topic!r}; topics: {', '.join(sorted(scenario.topics))}"

@@ -91,7 +91,7 @@ def run_scenario(  # options of one run, given by name
         proxy = None
         if scenario.network_faults:
             proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
-        timeouts = {"session_timeout_ms": scenario.session_timeout_ms}
+        timeouts = {name: getattr(scenario, name) for name in ("session_timeout_ms", "heartbeat_interval_ms")}
         members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
         outages = None if cluster is None else Outages(cluster, members)
         stage = _Stage(scenario, members, proxy, outages, timeout_s)

@@ -5,7 +5,8 @@ ordered by ``mono_ns``, the monotonic clock that all processes of one boot share
 ============================ ======= =================================================================================
 kind                         src     fields of this kind
 ============================ ======= =================================================================================
-start                        member  assignors[str] topics[str] config{}
+start                        member  assignors[str] topics[str] config{} (early_heartbeats: its assignors or the guard
+                                     promise them)
 stop                         member
 exit                         harness code signal asked?    (written by the harness after the process ended; asked:
                                      the harness stopped it, or expected its end)

@@ -4,7 +4,7 @@
 O1    one owner in time: intervals of one topic-partition at different processes never overlap
 O2    one owner per generation: no committed generation assigns a topic-partition to two members
 O3    coverage: a generation that stays assigns every partition of the subscribed topics to a subscriber
-O4    no topic-partition is without an owner for longer than its step allows
+O4    no topic-partition is without an owner for longer than its step, or a planned change, allows
 G1    committed generations grow; the epochs of KIP-848 never fall
 G2    agreement: a member adopts exactly the assignment in the coordinator log
 G3    the elected assignor is offered by all members and wins the vote

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
 
 from kafka_assignors.core.group import TopicPartition
@@ -11,6 +12,7 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 
 from ..ledger import Generation, GroupRecord
+from ..planned import Limit, Planned
 from ..rebalance_costs import STATES
 from ..reconciliation import Current
 from ..timeline import Span, partitions_of
@@ -60,25 +62,45 @@ def _double(one: Span, other: Span, found: Findings) -> None:
 
 
 def gap(record: GroupRecord, found: Findings) -> None:
-    """O4: no topic-partition is without an owner for longer than the named step in which the gap ends allows."""
+    """O4: no topic-partition is without an owner for longer than the named step in which the gap ends allows.
+
+    In a planned change also for no longer than its members need to hear of a rebalance (`Planned`).
+    """
     steps = [step for step in record.events["step"] if step.data["name"] not in STATES]
     begins = [step.mono_ns for step in steps]
-    for span in record.spans:
-        gap_ms = span.interval.gap_before_ms
+    planned = Planned(record)
+    for before, span in _successive(record.spans):
+        gap_ms = span.interval.gap_before_ms or 0.0
         at = bisect_right(begins, span.interval.start_ns) - 1
-        if gap_ms is None:
+        step = None if at < 0 or "gap_ms" not in steps[at].data else steps[at]
+        limit = planned.limit(before, span)
+        if step is None and not isinstance(limit, Limit):
+            found.not_judged("O4", f"no step limits the time without an owner (gap_ms), and {limit}")
             continue
-        if at < 0 or "gap_ms" not in steps[at].data:
-            found.not_judged("O4", "no step limits the time without an owner (gap_ms)")
-            continue
-        step = steps[at]
         found.judged("O4")
-        if gap_ms > step.data["gap_ms"]:
+        if step is not None and gap_ms > step.data["gap_ms"]:
             message = (
                 f"no member owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
                 f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
             )
             found.broken("O4", message, step, span.start)
+        if isinstance(limit, Limit) and limit.waited_ms > limit.ms:
+            message = (
+                f"no member owned {named(span.tp)} for {limit.waited_ms:.0f} ms, from the end of "
+                f"{before.interval.member}'s ownership to the end of the join that gave it to {span.interval.member}; "
+                f"this planned change allows {limit.ms:.0f} ms: {limit.why}"
+            )
+            found.broken("O4", message, before.end, span.start)
+
+
+def _successive(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
+    """Each interval of a topic-partition but the first, after the one that had ended last when it began."""
+    last: Span | None = None
+    for span in spans:
+        if last is not None and last.tp == span.tp:
+            yield last, span
+        if last is None or last.tp != span.tp or span.interval.end_ns >= last.interval.end_ns:
+            last = span
 
 
 def handed_over(record: GroupRecord, found: Findings) -> None:

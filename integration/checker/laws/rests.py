@@ -12,18 +12,17 @@ from kafka_assignors.history.events import Event
 
 from ...names import COOPERATIVE, is_ours, options_of
 from ..ledger import Generation, GroupRecord
+from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS
 from ..transitions import Transition, needed_moves, subscribe_alike
 from .findings import MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
-ASSIGNMENT_INTERVAL_MS = 1000
-"""Kafka's default of ``group.consumer.assignment.interval.ms``: how long a broker waits before it assigns again."""
 REGEX_REFRESH_MS = 10_000
 """Kafka's ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS``: how long a broker waits before it resolves patterns again."""
 _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
-EARLY_MS, LATE_MS = 500, 3000
-"""Tolerance around the session: a busy member's last heartbeat may be late, and all other members must join again."""
+EARLY_MS = 500
+"""Tolerance before the session's end: a busy member's last heartbeat may be late. After it, it is `LATE_MS`."""
 _INTERRUPTED = "a proxy disturbed single requests of a member, so the time of its next join is unknown"
 NOTICED_MS, BEAT_MS = 1000, 300
 """Time beyond the metadata's age in which a group with heartbeats of `BEAT_MS` may join and assign again."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
@@ -17,8 +17,21 @@ from kafka_assignors.integration.records import Sender
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
 DEFAULT_HEARTBEAT_MS, SESSION_MS = 3000, 45_000
-GAP_MS = 1500
-"""Between the 3 s of a heartbeat, that the new member would wait for, and the milliseconds that it needs."""
+
+
+def joined(
+    broker: Broker, group: MemberGroup, topic: str, folder: Path, assignor: str, member: dict[str, Any]
+) -> Verdict:
+    """Three members join one after the other while records are sent; no step says how long a partition may be alone."""
+    with Sender(broker.bootstrap, folder, "run", [topic], "roundrobin", 50):
+        for name in ("m1", "m2", "m3"):
+            group.step(f"{name} joins")
+            group.start(name, [topic], [assignor], **member)
+            stable = group.wait_stable(timeout_s=60)
+    assert sorted(map(len, (owned[topic] for owned in stable.owned.values()))) == [4, 4, 4]
+    group.drain()
+    group.close()
+    return check(History.load(folder))
 
 
 @pytest.mark.parametrize(
@@ -34,17 +47,24 @@ def test_a_join_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],
 ) -> None:  # fmt: skip
-    topic = kafka_topic(partitions=12)
     group = unjudged_group(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=DEFAULT_HEARTBEAT_MS)
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "roundrobin", 50):
-        for name in ("m1", "m2", "m3"):
-            group.step(f"{name} joins", gap_ms=GAP_MS)
-            group.start(name, [topic], [assignor], **member)
-            stable = group.wait_stable(timeout_s=60)
-    assert sorted(map(len, (owned[topic] for owned in stable.owned.values()))) == [4, 4, 4]
-    group.drain()
-    group.close()
 
-    verdict = check(History.load(tmp_path))
+    verdict = joined(kafka_broker, group, kafka_topic(partitions=12), tmp_path, assignor, member)
+
     assert (verdict.violations, verdict.value) == ((), True), verdict.unknown
+    # By itself: of the first step, in which the group was not stable before, nothing is judged.
     assert verdict.checked["O4"]
+    assert verdict.skipped.get("O4", {}) == {}
+
+
+def test_a_join_that_waits_for_a_heartbeat_is_false_by_itself(
+    kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """The members of a guarded group whose early heartbeats are broken."""
+    group = unjudged_group(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=DEFAULT_HEARTBEAT_MS)
+    deaf = "tests.support.integration.planted:Deaf"
+
+    verdict = joined(kafka_broker, group, kafka_topic(partitions=12), tmp_path, deaf, {"guarded": True})
+
+    assert {violation.law for violation in verdict.violations} == {"O4"}
+    assert "all members ask early" in verdict.violations[0].message

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from kafka_assignors.kafka_python import CooperativeStickyAssignor, RangeAssignor
+from kafka_assignors.kafka_python import CooperativeStickyAssignor, RangeAssignor, private
 from kafka_assignors.producers.kafka_python import DefaultPartitioner
 
 
@@ -99,3 +99,11 @@ class Incremental(CooperativeStickyAssignor):
     """No fault: a team's own cooperative assignor, which nobody knows by its name."""
 
     name = "of-a-team"
+
+
+class Deaf(CooperativeStickyAssignor):
+    """Ours, in a process that sends no early heartbeats: it waits for its next one, as every other client does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        private.Beats.begin = lambda _: None  # type: ignore[method-assign]

@@ -21,7 +21,7 @@ from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.history.clocks import problems, retimed
 from tests.mutation.__main__ import files as judges
 from tests.support.damage import shifted
-from tests.support.histories import reconciled
+from tests.support.histories import handovers, reconciled
 from tests.support.histories import stories as told
 from tests.support.histories.faults import AGE_MS, changed
 from tests.support.histories.faults import fenced as fenced_and_told
@@ -31,7 +31,7 @@ from tests.support.histories.transactions import early_of_broker, late_of_broker
 from tests.support.histories.truncation import END, before, read_back, truncate
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
-EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS = 500, 3000, 1000, 300
+EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS, HANDOVER_MS = 500, 3000, 1000, 300, 1500
 STANDSTILL_MS, MARGIN_MS = 30_000, 300
 APART_MS, BACK_MS, MOVED_MS = 250, 100, 20
 KAFKAS_SESSION_MS, KAFKAS_POLL_MS = 45_000, 300_000
@@ -84,6 +84,13 @@ BOUNDS: dict[str, Bound] = {
         "rests.topics_noticed BEAT_MS", {"T3"},
         lambda ms: changed("add_partitions", "t", 7, after_ms=ms, heartbeat_interval_ms=BEAT_MS + 1),
         AGE_MS + NOTICED_MS + 1),
+    "O4: members that ask early hand over": Bound(
+        "planned.limit HANDOVER_MS", {"O4"}, handovers.joined, handovers.GIVEN_UP_MS + HANDOVER_MS),
+    "O4: an eager group's members hear at their next heartbeat": Bound(
+        "planned.limit LATE_MS", {"O4"}, lambda ms: handovers.eager(ms, 1000), 1000 + LATE_MS),
+    "O4: the broker waits before it assigns": Bound(
+        "planned._slowest ASSIGNMENT_INTERVAL_MS", {"O4"}, handovers.reconciled,
+        reconciled.HEARTBEAT_MS + ASSIGNMENT_INTERVAL_MS + LATE_MS),
     "C1: what a poll returned is told late": Bound(
         "records.consumed_by_owner SLACK_MS", {"C1"}, shifted.consumed_late, SLACK_MS),
     "C1, C3: what a poll returned last is told late": Bound(

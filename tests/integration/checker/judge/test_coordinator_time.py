@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.checker.laws.rests import LATE_MS
+from kafka_assignors.integration.checker.planned import LATE_MS
 from tests.support.damage import shifted
 from tests.support.histories.faults import NOTICED_MS, changed
 from tests.support.histories.story import HEARTBEAT_MS, POLL_MS, SESSION_MS, Story
