@@ -9,14 +9,12 @@ import sys
 import tarfile
 import tempfile
 import time
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +26,8 @@ from kafka.errors import KafkaError
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.checker import Verdict, check
+from kafka_assignors.integration.checker.delays import Delays, spread
+from kafka_assignors.integration.checker.ledger import RunRecord
 from kafka_assignors.integration.checker.rebalance_costs import Cost
 from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.integration.history import History, manifest
@@ -167,7 +167,6 @@ class _Change:
         least = [cost.least for cost in self.costs]
         moves = sum(cost.moves for cost in self.costs)
         known = {} if None in least else {"above_least": moves - sum(each or 0 for each in least)}
-        delays = {"p50_ms": 50, "p99_ms": 99, "most_ms": 100} if self.delays else {}
         return {
             "downtime_ms": sum(cost.downtime_ms for cost in self.costs),
             "stop_ms": max((cost.stop_ms for cost in self.costs), default=0.0),
@@ -175,7 +174,7 @@ class _Change:
             "moves": moves,
             "duplicates": sum(cost.duplicates for cost in self.costs),
             **known,
-            **{name: percentile(self.delays, percent) for name, percent in delays.items()},
+            **spread(self.delays),
         }
 
 
@@ -358,31 +357,13 @@ class _Course:
 def _changes(history: History, verdict: Verdict) -> dict[str, _Change]:
     """Name of the change -> what it cost, and the delays of the records acknowledged until the group was stable."""
     made: dict[str, _Change] = defaultdict(_Change)
-    for row in verdict.measures["steps"]:
-        cost = Cost(**row)
+    run = RunRecord.of(history)
+    waits = {name: Delays.of(record, run.acks) for name, record in run.groups.items()}
+    for cost in (Cost(**row) for row in verdict.measures["steps"]):
         if cost.name:
             made[cost.name].costs.append(cost)
-    steps = [(event.mono_ns, event.data["name"]) for event in history.events if event.kind == "step"]
-    begins = [at for at, _ in steps]
-    consumed = _consumed(history)
-    for event in history.events:
-        if event.kind != "ack" or (at := bisect_right(begins, event.mono_ns) - 1) < 0 or steps[at][1] not in made:
-            continue
-        when = consumed.get((event.data["topic"], event.data["partition"], event.data["offset"]))
-        if when is not None:  # else law C3 tells
-            made[steps[at][1]].delays.append(max(0.0, (when - event.mono_ns) / 1e6))
+            made[cost.name].delays += waits[cost.group].within((cost.from_ns, cost.until_ns))
     return made
-
-
-def _consumed(history: History) -> Mapping[tuple[str, int, int], int]:
-    """topic, partition, offset -> when it was first consumed."""
-    first: dict[tuple[str, int, int], int] = {}
-    for event in history.events:
-        if event.kind == "consume":
-            for read in event.data["offsets"]:
-                for offset in range(read["first"], read["last"] + 1):
-                    first.setdefault((read["topic"], read["partition"], offset), event.mono_ns)
-    return first
 
 
 def _keep(folder: Path, path: Path) -> None:
@@ -437,17 +418,11 @@ def _median(of: _Runs, change: str) -> float | None:
 def _note(raw: Mapping[str, Sequence[float]], left_out: int) -> str:
     if not raw.get("downtime_ms"):
         return f"no run, {left_out} left out because a member missed its session"
-    cells = ", ".join(f"{measure} {spread(raw[measure])}" for measure in MEASURES if raw.get(measure))
+    cells = ", ".join(f"{measure} {_middle(raw[measure])}" for measure in MEASURES if raw.get(measure))
     return f"{len(raw['downtime_ms'])} runs: {cells}; {left_out} left out"
 
 
-def percentile(values: Iterable[float], percent: int) -> float:
-    """The nearest-rank percentile."""
-    ranked = sorted(values)
-    return ranked[ceil(len(ranked) * percent / 100) - 1]
-
-
-def spread(values: Sequence[float]) -> str:
+def _middle(values: Sequence[float]) -> str:
     """The median and, if different, the largest value."""
     median, most = f"{statistics.median(values):,.0f}", f"{max(values):,.0f}"
     return median if median == most else f"{median} ({most})"

@@ -118,6 +118,8 @@ class Cost:
         asked: Whether membership changed only by scenario actions. False, for example, if a member missed its session
             on a busy machine.
         killed: Whether a member was killed, so that the stop contains its session timeout.
+        first: Whether the group was not stable before: its members start.
+        from_ns, until_ns: When the step began, and when the group was stable, monotonic ns.
     """
 
     group: str
@@ -133,6 +135,9 @@ class Cost:
     asked: bool
     least: int | None
     killed: bool
+    first: bool
+    from_ns: int
+    until_ns: int
 
 
 def costs(record: GroupRecord) -> list[Cost]:
@@ -177,6 +182,9 @@ def costs(record: GroupRecord) -> list[Cost]:
             asked=transition.asked,
             least=_least(transition),
             killed=any(e.kind == "fault_begin" and e.data["fault"] == "kill" for e in transition.triggers),
+            first=transition.before is None,
+            from_ns=begin,
+            until_ns=transition.end.mono_ns,
         )
         for transition, step, begin in zip(found, named, begins, strict=True)
     ]

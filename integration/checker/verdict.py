@@ -12,6 +12,7 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import UnknownName
 
 from ..history import History
+from .delays import Delays, spread
 from .laws import LAWS, NOTHING, Findings, Violation, judge_group, judge_records
 from .laws.findings import SHOWN, all_named, named
 from .ledger import Generation, GroupRecord, RunRecord
@@ -35,7 +36,8 @@ class Verdict:
         measures: ``steps`` (cost of each step: the fields of `rebalance_costs.Cost`), ``generations`` (per committed
             generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a member was a
-            zombie), ``assign_us`` (longest), ``acked``, ``nacked``.
+            zombie), ``assign_us`` (longest), ``acked``, ``nacked``, ``delays_ms`` (`delays.spread` of the records that
+            were acknowledged during steps of a running group without a kill).
         intervals: See `timeline.intervals`.
     """
 
@@ -181,9 +183,14 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         for interval in (span.interval for span in record.spans):
             if interval.overlap_prev_ms:
                 overlap[f"{interval.group}/{interval.topic}-{interval.partition}"] += interval.overlap_prev_ms
+    steps = [(record, cost) for record in run.groups.values() for cost in costs(record)]
+    waits: list[float] = []
+    for record in run.groups.values():
+        windows = [(c.from_ns, c.until_ns) for of, c in steps if of is record and not (c.first or c.killed)]
+        waits += Delays.of(record, run.acks).within(*windows) if windows and run.acks else []
     assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
     return {
-        "steps": [asdict(cost) for record in run.groups.values() for cost in costs(record)],
+        "steps": [asdict(cost) for _, cost in steps],
         "generations": [row for record in run.groups.values() for row in _generations(record)],
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
@@ -192,6 +199,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         "assign_us": max(assigned, default=0),
         "acked": len(run.acks),
         "nacked": run.nacks,
+        "delays_ms": spread(waits),
     }
 
 

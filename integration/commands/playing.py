@@ -27,7 +27,7 @@ from ..checker import Verdict, known_laws
 from ..members.group import Stable
 from ..recording import run_folder
 from ..registry import assignor_named
-from ..report.report import GroupResult, Report, render_html, step_table
+from ..report.report import GroupResult, Report, cost_table, render_html, step_table
 from ..scenario import DEMO_TOPICS, Scenario
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN, named
@@ -198,6 +198,7 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
             if ran.gave_up:
                 print(f"not played to the end: {ran.gave_up}", file=sys.stderr)
             result = judged(ran)
+            console.print(cost_table(result.row))
             place = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
             facts = (("broker", f"{place}, Kafka {broker.version}"),)
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
@@ -289,12 +290,18 @@ def _publish(console: Console, bootstrap: Connection, topic: str | None, histori
 def _figures(verdict: Verdict) -> dict[str, Any]:
     """Cost of all steps together, including steps after which the group never came to rest."""
     steps = verdict.measures["steps"]
+    least = [step["least"] for step in steps]
+    sums = {name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")}
+    above_least = None if None in least else sums["moves"] - sum(least)
+    waits = {name: round(ms) for name, ms in verdict.measures["delays_ms"].items()}
     return {
+        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
+        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
+        **{f"delay_{name}": waits.get(name) for name in ("p50_ms", "p99_ms", "most_ms")},
         "steps": len(steps),
         "generations": len(verdict.measures["generations"]),
-        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
-        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
-        **{name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")},
+        **sums,
+        "above_least": above_least,
         "records": verdict.measures["acked"],
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -274,6 +274,26 @@ def render_html(report: Report) -> str:
     return page
 
 
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f} ms"
+
+
+COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
+    ("partition-ms without an owner", lambda row: f"{row.downtime_ms:,.0f}"),
+    ("longest", lambda row: _ms(row.stop_ms)),
+    ("a record waits: p50", lambda row: _ms(row.delays_ms.get("p50_ms"))),
+    ("p99", lambda row: _ms(row.delays_ms.get("p99_ms"))),
+    ("at most", lambda row: _ms(row.delays_ms.get("most_ms"))),
+    ("generations", lambda row: str(row.generations)),
+    ("moves", lambda row: str(row.moves)),
+    ("at least", lambda row: "-" if row.least is None else str(row.least)),
+    ("needless revokes", lambda row: str(row.needless)),
+    ("read twice", lambda row: str(row.duplicates)),
+    ("stop at the kill", lambda row: _ms(row.killed_ms)),
+)
+"""Columns of the assignors side by side: head, and a row's cell."""
+
+
 def placement_table(rows: Sequence[PlacementRow]) -> Table:
     """The placement rows as a text table."""
     table = Table("partitioner", "topic", "records", "per partition", "chosen = acked = read", title_justify="left")
@@ -286,19 +306,17 @@ def placement_table(rows: Sequence[PlacementRow]) -> Table:
 
 def side_by_side(rows: Sequence[Row]) -> Table:
     """The assignors of one scenario as a text table."""
-    table = Table("assignor", "longest stop", "moves", "at least", "needless revokes", "read twice", "stop at the kill")
+    table = Table(*("assignor", *(head for head, _ in COLUMNS)))
     for row in rows:
-        killed = "-" if row.killed_ms is None else f"{row.killed_ms:,.0f} ms"
-        least = "-" if row.least is None else str(row.least)
-        table.add_row(
-            row.assignor,
-            f"{row.stop_ms:,.0f} ms",
-            str(row.moves),
-            least,
-            str(row.needless),
-            str(row.duplicates),
-            killed,
-        )
+        table.add_row(row.assignor, *(cell(row) for _, cell in COLUMNS))
+    return table
+
+
+def cost_table(row: Row) -> Table:
+    """What one group's changes cost, a figure per line."""
+    table = Table("the running group, without kills", "", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head, cell in COLUMNS:
+        table.add_row(head, cell(row))
     return table
 
 

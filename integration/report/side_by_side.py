@@ -25,7 +25,11 @@ class Row(NamedTuple):
     """One assignor in a scenario.
 
     Args:
-        stop_ms: Longest time that a partition had no owner, in steps without a kill.
+        downtime_ms: Time without an owner, summed over partitions (partition·ms), in steps of the running group without
+            a kill.
+        stop_ms: The longest of these times.
+        generations: Of these steps.
+        delays_ms: `checker.delays.spread` of the records that were sent during these steps.
         killed_ms: The same in steps with a kill, which contain a session timeout; None: nobody was killed.
         moves: Partitions that changed owners.
         least: The fewest moves after which the group can be balanced; None if a step doesn't tell it.
@@ -36,7 +40,10 @@ class Row(NamedTuple):
     assignor: str
     title: str
     value: bool | None
+    downtime_ms: float
     stop_ms: float
+    generations: int
+    delays_ms: Mapping[str, float]
     killed_ms: float | None
     moves: int
     least: int | None
@@ -48,12 +55,16 @@ def row_of(group: Judged) -> Row:
     """The sums of a group's steps."""
     steps: Sequence[Mapping[str, Any]] = group.verdict.measures["steps"]
     killed = [step["stop_ms"] for step in steps if step["killed"]]
+    planned = [step for step in steps if not (step["killed"] or step["first"])]
     needed = [step["least"] for step in steps]
     return Row(
         group.assignor,
         group.title,
         group.verdict.value,
-        max((step["stop_ms"] for step in steps if not step["killed"]), default=0.0),
+        sum(step["downtime_ms"] for step in planned),
+        max((step["stop_ms"] for step in planned), default=0.0),
+        sum(step["generations"] for step in planned),
+        group.verdict.measures["delays_ms"],
         max(killed, default=None),
         sum(step["moves"] for step in steps),
         None if None in needed else sum(needed),

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from kafka_assignors.integration.checker import LAWS, check
-from kafka_assignors.integration.report.report import GroupResult, Report, render_html, told_groups, verdict_lines
+from kafka_assignors.integration.report.report import (
+    COLUMNS,
+    GroupResult,
+    Report,
+    cost_table,
+    render_html,
+    side_by_side,
+    told_groups,
+    verdict_lines,
+)
 from kafka_assignors.integration.report.side_by_side import compared, result_words
 from kafka_assignors.integration.report.time_axis import CUT_PX, TimeAxis
 from kafka_assignors.integration.report.timeline_svg import axis_of
@@ -26,10 +38,12 @@ def test_the_kill_stands_apart_and_the_bound_beside_the_moves() -> None:
     (row, _) = compared([group, replace(group, title="two")])
 
     steps = {step["name"]: step for step in group.verdict.measures["steps"]}
-    killed = steps.pop("c is killed")
+    killed, start = steps.pop("c is killed"), steps.pop("three join")
     assert row.killed_ms == killed["stop_ms"] > 0
     assert row.stop_ms == max(step["stop_ms"] for step in steps.values())
-    assert row.moves == sum(step["moves"] for step in (*steps.values(), killed))
+    assert row.downtime_ms == sum(step["downtime_ms"] for step in steps.values()) > row.stop_ms
+    assert row.generations == sum(step["generations"] for step in steps.values())
+    assert row.moves == sum(step["moves"] for step in (*steps.values(), killed, start))
     assert row.least is not None
     assert 0 < row.least <= row.moves
 
@@ -46,6 +60,24 @@ def test_the_result_comes_first() -> None:
     page = Wellformed(render_html(Report("demo", "", True, (), groups=groups))).text
     assert page.index("0 double owners") < page.index("side by side") < page.index("Who owned what")
     assert compared((group,)) == []
+
+
+def test_the_time_without_an_owner_is_the_first_column() -> None:
+    """Over all partitions, then the longest; on the page, in the demo's table, and for a single group."""
+    group = played(churn("cooperative-sticky"), "one")
+    area, longest = f"{group.row.downtime_ms:,.0f}", f"{group.row.stop_ms:,.0f} ms"
+
+    assert [head for head, _ in COLUMNS][:2] == ["partition-ms without an owner", "longest"]
+    assert [cell(group.row) for _, cell in COLUMNS][:2] == [area, longest]
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(side_by_side([group.row]), cost_table(group.row))
+    compared_, alone = console.export_text().split("the running group, without kills")
+    assert re.search(rf"cooperative-sticky +│ {area} +│ {longest} ", compared_)
+    assert re.search(rf"^ *partition-ms without an owner +{area} *$", alone, re.MULTILINE)
+    for groups in ((group,), (group, replace(group, title="two"))):
+        page = Wellformed(render_html(Report("demo", "", True, (), groups=groups))).text
+        head = page[page.index("partition·ms without an owner") :]
+        assert head.index("longest") < head.index("moves")
 
 
 def test_a_broken_law_is_a_sentence_with_its_witness() -> None:
