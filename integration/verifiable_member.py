@@ -2,7 +2,8 @@
 
 ``python -m kafka_assignors.integration.verifiable_member --bootstrap-server HOST:PORT --topic T --group-id G …`` takes
 the options of Java's tool and prints its events, one JSON object per line, on standard output. The log goes to standard
-error. SIGTERM and SIGINT make it leave the group. ``--assignment-strategy`` takes Java's class names, which select our
+error. SIGTERM and SIGINT make it leave the group; with ``--hand-over SECONDS`` it hands its partitions over first
+(`kafka_assignors.leave`). ``--assignment-strategy`` takes Java's class names, which select our
 equivalents, and our own names. kafkatest takes this as ``--globals``:
 
     {"VerifiableConsumer": {"class": "kafkatest.services.verifiable_client.VerifiableClientApp",
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import signal
 import sys
@@ -118,14 +120,17 @@ class VerifiableMember(Member):
         verbose: Print each record.
         commits: Commit after each poll; False: the client commits periodically, and nothing is printed.
         most: Number of records to consume; None: until it is told to stop.
+        hand_over_s: How long it may hand its partitions over after a signal, seconds; 0: not at all.
 
     Attributes:
         ended_by: The signal that told it to stop; None if none did.
     """
 
-    def __init__(self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None) -> None:
+    def __init__(
+        self, config: MemberConfig, *, verbose: bool, commits: bool, most: int | None, hand_over_s: float = 0
+    ) -> None:
         super().__init__(config, VerifiableOutput(), Control())
-        self._verbose, self._commits, self._left = verbose, commits, most
+        self._verbose, self._commits, self._left, self._hand_over_s = verbose, commits, most, hand_over_s
         self.ended_by: int | None = None
 
     def run(self) -> None:
@@ -146,8 +151,9 @@ class VerifiableMember(Member):
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGTERM and self.ended_by is None:
-            self.ended_by = number
+        if number == signal.SIGTERM:
+            self.ended_by = self.ended_by or number
+            self._control.leave_s = self._hand_over_s or None
         super()._on_signal(number, frame)
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
@@ -269,6 +275,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--reset-policy", default="earliest", choices=["earliest", "latest", "none"])
     add("--assignment-strategy", default=JAVA_ASSIGNORS["range"], metavar="CLASS[,…]",
         help="Java's class names, or names of ours; preferred first")  # fmt: skip
+    add("--hand-over", type=seconds, default=0.0, metavar="SECONDS",
+        help="after a signal, hand the partitions over before leaving, for at most so long")  # fmt: skip
     add(
         "--command-config",
         "--consumer.config",
@@ -276,6 +284,17 @@ def _parser() -> argparse.ArgumentParser:
         help="settings with Java's names; options override them",
     )
     return parser
+
+
+def seconds(text: str) -> float:
+    """Parse a number of seconds.
+
+    Raises:
+        ValueError: It is below 0, infinite, or no number.
+    """
+    if not 0 <= (found := float(text)) < math.inf:
+        raise ValueError(text)  # argparse tells it, with the name of this function
+    return found
 
 
 def main(argv: Sequence[str]) -> int:
@@ -288,6 +307,7 @@ def main(argv: Sequence[str]) -> int:
             verbose=given.verbose,
             commits=not given.enable_autocommit,
             most=None if given.max_messages < 0 else given.max_messages,
+            hand_over_s=given.hand_over,
         )
     except (KafkaAssignorsError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         WeightedAssignor,
     )
     from .kafka_python.guard import guard
+    from .kafka_python.leaving import leave
     from .kafka_python.stateless import (
         AverageAssignor,
         AverageByCircleAssignor,
@@ -58,6 +59,7 @@ __all__ = [
     "TopicPartition",
     "WeightedAssignor",
     "guard",
+    "leave",
     "plan",
 ]
 
@@ -88,6 +90,10 @@ def __getattr__(name: str) -> Any:
         from .kafka_python.guard import guard
 
         return guard
+    if name == "leave":
+        from .kafka_python.leaving import leave
+
+        return leave
     if hasattr(kafka_python, name):
         return getattr(kafka_python, name)
     from .kafka_python import stateless

@@ -34,6 +34,8 @@ RESUBSCRIBING = (KAFKA_PYTHON, CONFLUENT_CONSUMER)
 """Clients whose members may subscribe to a pattern and change their subscription in place."""
 _GUARDED = (KAFKA_PYTHON, VERIFIABLE, BRIDGE)
 """Clients whose consumer our assignors guard."""
+LEAVING = (KAFKA_PYTHON, BRIDGE)
+"""Clients whose members may hand their partitions over before they leave."""
 TRANSFORMING = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA, *BROKER_ASSIGNED)
 """Clients that members with an output topic may run."""
 MAX_POLL_INTERVAL_MS = 300_000

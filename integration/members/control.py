@@ -5,13 +5,16 @@
 ``stall-assign``       stall in the next ``assign``
 ``go``                 continue after either
 ``subscribe {…}``      change the subscription between two polls: ``{"topics": […]}`` or ``{"pattern": "…"}``
+``leave SECONDS``      end by `kafka_assignors.leave` with this time limit; sends SIGTERM to this process
 =====================  ==============================================================================================
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -24,6 +27,8 @@ class Control:
     def __init__(self) -> None:
         self._may_poll, self._may_assign = threading.Event(), threading.Event()
         self._subscription: Mapping[str, Any] | None = None
+        self.leave_s: float | None = None
+        """The time limit within which the member hands its partitions over before it ends; None: it doesn't."""
         self.go()
 
     @property
@@ -78,8 +83,11 @@ class Control:
             self._subscription = _subscription(rest)
         elif what == "go":
             self.go()
+        elif what == "leave":
+            self.leave_s = _seconds(rest)
+            os.kill(os.getpid(), signal.SIGTERM)
         else:
-            raise ValueError(f"{what!r} is not one of stall, stall-assign, go, subscribe")
+            raise ValueError(f"{what!r} is not one of stall, stall-assign, go, subscribe, leave")
 
 
 def _subscription(text: str) -> Mapping[str, Any]:
@@ -94,3 +102,15 @@ def _subscription(text: str) -> Mapping[str, Any]:
     if isinstance(wanted, dict) and set(wanted) == {"topics"} and isinstance(wanted["topics"], list):
         return wanted
     raise ValueError('subscribe takes {"topics": […]} or {"pattern": "…"}')
+
+
+def _seconds(text: str) -> float:
+    """Parse a time limit.
+
+    Raises:
+        ValueError: It is no number of seconds from 0.
+    """
+    seconds = float(text)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"leave takes seconds from 0, not {text!r}")
+    return seconds

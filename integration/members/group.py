@@ -21,12 +21,12 @@ from kafka_assignors.history.coordinator_log import GroupCommitted
 from kafka_assignors.history.events import Event, file_stem
 from kafka_assignors.history.writer import EventWriter
 
-from ..errors import HarnessError, MemberDied, NotDrained, NotStable
+from ..errors import HarnessError, MemberDied, NotDrained, NotStable, NotSupported
 from ..processes.child import uninterrupted
 from ..proxy import FaultProxy
 from ..recording import RunFile
 from ..topics import Topics
-from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, RESUBSCRIBING, TRANSFORMING, MemberConfig
+from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, LEAVING, RESUBSCRIBING, TRANSFORMING, MemberConfig
 from .coordinator_log import CoordinatorLog
 from .faults import MemberFaults
 from .group_topics import GroupTopics
@@ -48,6 +48,8 @@ _TRANSFORMERS = {
     AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
 }
 """The same for members that transform."""
+LEAVE_S = 20
+"""How long a member may read on while it hands its partitions over, seconds, unless told otherwise."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -258,6 +260,36 @@ class MemberGroup:
             ConfigError: No running member has this name, or it is paused or cut off.
             MemberDied: It didn't end within `timeout_s` and was killed, or didn't end cleanly.
         """
+        self._ended(name, timeout_s, asked=self._ask_to_end(name, timeout_s, MemberProcess.terminate))
+
+    def leave(self, *names: str, hand_over_s: float = LEAVE_S) -> None:
+        """As `stop`, but the members first hand their partitions over, as `kafka_assignors.leave` does.
+
+        Args:
+            *names: Running members that leave at the same time; their clients are among `LEAVING`.
+            hand_over_s: How long they may read on, in seconds.
+
+        Raises:
+            NotSupported: A client can't.
+        """
+        asked = {name: self.ask_to_leave(name, hand_over_s) for name in names}
+        for name in names:
+            self._ended(name, hand_over_s + STOP_S, asked[name])
+
+    def ask_to_leave(self, name: str, hand_over_s: float = LEAVE_S) -> bool:
+        """Begin a `leave`, and return at once whether the member still ran: what happens meanwhile is up to the caller.
+
+        The end of the member counts as asked for if `wait_end` or `kill` follows.
+        """
+        config = self._members.get(name).config
+        if config.client not in LEAVING or config.output is not None:
+            raise NotSupported(
+                f"{self._members.named(name)} can't hand its partitions over: that takes client "
+                f"{' or '.join(map(repr, LEAVING))} without an output topic; stop it instead"
+            )
+        return self._ask_to_end(name, STOP_S, lambda process: process.command(f"leave {hand_over_s:g}"))
+
+    def _ask_to_end(self, name: str, timeout_s: float, ask: Callable[[MemberProcess], None]) -> bool:
         process = self._members.get(name)
         if process.paused or process.cut_off:
             what = "paused; resume" if process.paused else "cut off; heal the fault"
@@ -265,8 +297,12 @@ class MemberGroup:
         self._members.count_from_here()
         self._members.wait_started(name, timeout_s)
         runs = process.returncode is None
-        process.terminate()
-        self._members.ended(name, timeout_s, asked=runs)
+        ask(process)
+        return runs
+
+    def _ended(self, name: str, timeout_s: float, asked: bool) -> None:
+        process = self._members.get(name)
+        self._members.ended(name, timeout_s, asked)
         if not process.clean:
             raise MemberDied(f"{self._members.named(name)} {process.epitaph()}")
 

@@ -63,8 +63,15 @@ class Join:
     consumer: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
 class Leave(OfMember):
-    """A member closes its consumer and leaves the group."""
+    """A member closes its consumer and leaves the group.
+
+    Args:
+        hand_over_s: How long it may first hand its partitions over, seconds, by `kafka_assignors.leave`; 0: not at all.
+    """
+
+    hand_over_s: float = 0
 
 
 class Kill(OfMember):

@@ -302,6 +302,19 @@ _SCENARIOS = (
         ),
     ),
     Scenario(
+        "hand-over",
+        "Three members join, with the default heartbeat of 3 s. The leader hands its partitions over and leaves, a "
+        "fourth joins while the next one does: no partition waits for a heartbeat.",
+        (
+            Step("three members join", (Join("m1"), Join("m2"), Join("m3"))),
+            Step("m1 hands over", (Leave("m1", hand_over_s=20),)),
+            Step("m4 joins, m2 hands over", (Join("m4"), Leave("m2", hand_over_s=20))),
+        ),
+        gap_ms=1500,
+        consumer={"session_timeout_ms": 45_000, "heartbeat_interval_ms": 3_000},
+        require=("O4",),
+    ),
+    Scenario(
         "proxy-faults",
         "One member is cut off and returns, loses its SyncGroup response, has late heartbeats, and has all its "
         "connections reset every second: the others continue.",

@@ -16,6 +16,7 @@ from ..members.config import (
     CONFLUENT_CONSUMER,
     JAVA,
     JAVA_CONSUMER,
+    LEAVING,
     RESUBSCRIBING,
 )
 from ..names import COOPERATIVE
@@ -72,7 +73,8 @@ def of_client(what: Scenario, client: str) -> Scenario:
     """A scenario whose members all run one client. Features that the client lacks are replaced or left out.
 
     Java's tools take one topic, aiokafka has no cooperative assignor, librdkafka names one setting differently, and
-    only kafka-python and librdkafka's KIP-848 members subscribe to patterns and change a subscription in place. Under
+    only kafka-python and librdkafka's KIP-848 members subscribe to patterns and change a subscription in place. Members
+    of other clients than `LEAVING` hand nothing over before they leave. Under
     the consumer protocol (KIP-848) the owner of an instance id keeps it, and one request replaces those that a fault of
     the network may name. If the scenario itself changes the group's protocol, the client's members of the other
     protocol play that part, and librdkafka's if it has none.
@@ -93,6 +95,8 @@ def of_client(what: Scenario, client: str) -> Scenario:
     def played(action: Action) -> Action | None:
         if isinstance(action, Delay | Drop | Reset) and action.api in _OF_CLASSIC and client in BROKER_ASSIGNED:
             return replace(action, api=_HEARTBEAT)
+        if isinstance(action, Leave) and client not in LEAVING:
+            return replace(action, hand_over_s=0)
         if not isinstance(action, Join):
             return action if _can(client, topics, action) else None
         if not migrates:

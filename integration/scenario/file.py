@@ -15,6 +15,7 @@ The fields are those of `scenario.Scenario`. The actions and their fields are th
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -27,7 +28,7 @@ import cattrs
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 
 from ..checker.laws import LAWS
-from ..members.config import BROKER_ASSIGNED, BROKER_ASSIGNORS, CLIENTS, KAFKA_PYTHON, TRANSFORMING
+from ..members.config import BROKER_ASSIGNED, BROKER_ASSIGNORS, CLIENTS, KAFKA_PYTHON, LEAVING, TRANSFORMING
 from ..registry import assignor_named
 from . import actions as do
 from .catalogue import Scenario
@@ -109,7 +110,7 @@ class _Stage:
 
     scenario: Scenario
     topics: dict[str, int]
-    running: set[str] = field(default_factory=set)
+    running: dict[str, str] = field(default_factory=dict)  # member -> its client
     still: set[str] = field(default_factory=set)  # paused or stalled
     armed: set[str] = field(default_factory=set)  # will stall in their assign
     hit: set[str] = field(default_factory=set)  # names of members with network faults, as in the faults
@@ -155,7 +156,7 @@ class _Stage:
                 f"{', '.join(asked) or 'none'}; name it in this join, or for the scenario"
             )
         yield from self._subscription(action.topics, action.pattern, needed=False)
-        self.running.add(action.member)
+        self.running[action.member] = action.client
 
     def _subscription(self, topics: tuple[str, ...], pattern: str | None, needed: bool) -> Iterator[str]:
         if topics and pattern is not None:
@@ -199,8 +200,19 @@ class _Stage:
         else:
             if isinstance(action, do.Leave) and name in self.still:
                 yield f"member {name!r} is paused or stalled and can't leave; resume or kill it"
-            self.running.discard(name)
+            if isinstance(action, do.Leave):
+                yield from self._hand_over(action)
+            self.running.pop(name)
             self.still.discard(name)
+
+    def _hand_over(self, action: do.Leave) -> Iterator[str]:
+        client = self.running[action.member]
+        if not 0 <= action.hand_over_s < math.inf:
+            yield f"hand_over_s: {action.hand_over_s} is no time; seconds from 0"
+        elif action.hand_over_s and client not in LEAVING:
+            yield f"client {client!r} can't hand its partitions over; these can: {', '.join(LEAVING)}"
+        elif action.hand_over_s and self.scenario.output is not None:
+            yield "a member that fills an output topic can't hand its partitions over"
 
     def _topic(self, action: do.CreateTopic | do.AddPartitions | do.DeleteTopic) -> Iterator[str]:
         now = self.topics.get(action.topic)

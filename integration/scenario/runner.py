@@ -202,6 +202,13 @@ class _Stage:
         if self.members.broker_assigned and self.scenario.rate_per_s:
             self.members.wait_committing(self.timeout_s)
 
+    def leave(self, action: do.Leave) -> None:
+        """Stop a member, which hands its partitions over first if it is told to."""
+        if action.hand_over_s:
+            self.members.leave(action.member, hand_over_s=action.hand_over_s)
+        else:
+            self.members.stop(action.member)
+
     def heal(self, action: do.Heal) -> None:
         """Heal the network faults of one member."""
         assert self.proxy is not None
@@ -227,7 +234,7 @@ class _Stage:
 
 _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {
     do.Join: _Stage.join,
-    do.Leave: lambda on, a: on.members.stop(a.member),
+    do.Leave: _Stage.leave,
     do.Kill: lambda on, a: on.members.kill(a.member),
     do.Pause: _Stage.pause,
     do.PauseAtWork: lambda on, a: on.members.pause_at_work(a.member, on.timeout_s),

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -25,6 +25,7 @@ from ..core.weighted.meter import Meter
 from ..errors import ConfigError
 from ..kafka_python import private
 from ..kafka_python.guard import give_up_join, guard
+from ..kafka_python.leaving import END_S, Departure, Left, Pace, in_group, may_leave
 from ..kafka_python.weighted import ByWork
 from .delivery import Delivery, partition_of
 from .settings import planes
@@ -41,6 +42,8 @@ _JOIN_S = 3.0
 _RETRY_S = 1.0
 """Delay before retrying a commit that the coordinator could not answer."""
 _LAST_COMMIT_MS = 10_000
+_LEAVING_SLICE_S = 0.02
+"""`_SLICE_S` of a member that leaves: it must be told early that its group has joined."""
 
 
 class BridgedConsumer:
@@ -86,7 +89,9 @@ class BridgedConsumer:
         self._on_assign: Callback | None = None
         self._on_revoke: Callback | None = None
         self._on_lost: Callback | None = None
-        self._closed = False
+        self._closed = self._leaves = False
+        self._slice_s = _SLICE_S
+        self._departure: Departure | None = None
         # The group's work has its own thread: an interrupt ends the caller's wait, but not the work.
         self._worker = ThreadPoolExecutor(1, "bridge-group")
         self._working = False  # True until the caller has seen the work end
@@ -158,7 +163,7 @@ class BridgedConsumer:
             room = num_messages - len(delivery.messages)
             left = deadline - time.monotonic()
             if room > 0:
-                self._take(room, max(0.0, min(left, _SLICE_S)))
+                self._take(room, max(0.0, min(left, self._slice_s)))
             # Another member may own a fenced member's partitions by now; they are forgotten when it rejoins.
             fenced = private.is_fenced(self._control)
             if left <= 0 or not (fenced or len(delivery.messages) < num_messages):
@@ -243,6 +248,64 @@ class BridgedConsumer:
         """
         self._close(orderly=sys.exc_info()[1] is None)
 
+    def leave(self, timeout_s: float = 30.0, num_messages: int = 100, *, commit: bool = True) -> Iterator[list[Any]]:
+        """Hand the partitions over to the group, and close. See `kafka_assignors.leave`, whose rules hold here, too.
+
+        ::
+
+            for messages in consumer.leave(timeout_s=20):   # after SIGTERM: read on until the others take over
+                for message in messages:
+                    process(message)
+
+        Args:
+            timeout_s: How long it may read on, seconds. The last commit, the leave and the close follow.
+            num_messages: The most messages of one batch.
+            commit: Commit finished messages, whatever ``enable.auto.commit`` says. False: commit nothing.
+
+        Returns:
+            Yields what `consume` returns, never empty; in small batches, so that the work on one takes about 50 ms.
+
+        Raises:
+            ConfigError: A negative time; the consumer is leaving already; or a thread is in its `poll` or `consume`.
+            KafkaError: As `poll` and `close`; the consumer is closed before.
+        """
+        if num_messages < 1:
+            raise ValueError(f"num_messages must be 1 or more, not {num_messages}")
+        may_leave(self, timeout_s, self._leaves and not self._closed)
+        return self._left(float(timeout_s), num_messages, commit)
+
+    def _left(self, timeout_s: float, num_messages: int, commit: bool) -> Iterator[list[Any]]:
+        may_leave(self, timeout_s, self._leaves and not self._closed)
+        if self._closed:
+            return
+        self._leaves, orderly = True, False
+        try:
+            self._await_work()
+            self._auto_commit = commit
+            coordinator = private.coordinator_of(self._control)
+            if in_group(coordinator):
+                # It commits nothing itself: the listener commits what is finished.
+                self._departure = Departure(coordinator, private.fetcher_of(self._control), commit=False)
+                yield from self._read_on(self._departure, time.monotonic() + timeout_s, num_messages)
+            orderly = True
+        finally:
+            self._close(orderly)
+
+    def _read_on(self, departure: Departure, deadline: float, num_messages: int) -> Iterator[list[Any]]:
+        if time.monotonic() >= deadline or not departure.hands_over:
+            return
+        self._do(departure.begin)
+        self._slice_s, pace = _LEAVING_SLICE_S, Pace(num_messages)
+        while departure.reads and not self._closed and (left := deadline - time.monotonic()) > 0:
+            try:
+                messages = self.consume(pace.size, min(left, _SLICE_S))
+            except Left:
+                return
+            if messages:
+                begun = time.monotonic()
+                yield messages
+                pace.took(len(messages), time.monotonic() - begun)
+
     def __enter__(self) -> BridgedConsumer:
         return self
 
@@ -269,6 +332,8 @@ class BridgedConsumer:
             if self._auto_commit:
                 delivery.ask(delivery.finished)
                 self._commit_before_leaving(delivery.due(delivery.owned))
+            if self._departure is not None:
+                self._do(self._departure.end)
             self._do(self._control.close)  # calls the listener for all partitions, which does the rest, and leaves
         finally:
             self.consumer.close()
@@ -280,7 +345,7 @@ class BridgedConsumer:
         if not due or private.is_fenced(self._control):
             return
         try:
-            self._do(self._control.commit, _offsets(due), _LAST_COMMIT_MS)
+            self._do(self._control.commit, _offsets(due), 1000 * END_S if self._leaves else _LAST_COMMIT_MS)
         except KafkaError as error:
             log.warning(
                 "offsets of %s are not committed, so the next owner reads these records again: %s", _named(due), error

@@ -129,7 +129,7 @@ def bundled(claims: Claims, topics: Sets | None, objective: Objective) -> Bundle
     together.costs = _costs(position_costs(claims.indexed, objective), bundle, position)
     holder = _holders(claims, together, bundle, position)
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return Bundles(Claims(together, holder, nothing, nothing, nothing, ()), bundle, position)
+    return Bundles(Claims(together, holder, nothing, nothing, nothing, nothing, ()), bundle, position)
 
 
 def sets(indexed: Indexed, topics: Sets | None) -> list[tuple[str, ...]]:

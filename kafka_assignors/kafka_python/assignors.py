@@ -19,8 +19,8 @@ from .adapter import Assignor  # first: its ImportError says what to install if 
 # isort: split
 from ..core.sticky import GOALS, Matrix
 from ..errors import UnknownName
-from .cooperative import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
-from .cooperative import Cooperative
+from .adapter import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
+from .adapter import Cooperative
 
 _OPTIMAL: Mapping[str, Any] = {"parity": None, "rack_costs": "replica", "goals": GOALS[0]}
 

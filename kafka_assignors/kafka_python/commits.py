@@ -43,8 +43,8 @@ def keep_commits(coordinator: Any) -> None:
             sync=_finishing,
             asynchronous=functools.partial(_holding, held),
             joined=functools.partial(_flushing, held),
-            closing=functools.partial(_closing, held),
         )
+        private.wrap_close(coordinator, functools.partial(_closing, held))
 
 
 class _Commit(NamedTuple):

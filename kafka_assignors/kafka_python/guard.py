@@ -25,7 +25,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes ten defects:
+    second call does nothing. It fixes eleven defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -57,6 +57,8 @@ def guard(consumer: Any) -> None:
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
+    * **An interrupted poll loses records** that it has taken and not returned, if a signal handler raises, as Ctrl-C
+      does: ``close`` commits beyond them. With the guard, they are taken again.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
       With the guard, it then claims nothing.
 
@@ -89,6 +91,7 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
         _guarded[coordinator] = join
         wait.watch(coordinator, fetcher)
         beats.watch(coordinator)
+        private.Interrupted().watch(fetcher)
         private.wrap(
             coordinator,
             on_heartbeat=functools.partial(_stopping, join, wait, beats),

@@ -18,18 +18,34 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import kafka
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
-from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError, KafkaTimeoutError, StaleMetadata
+from kafka.errors import (
+    BrokerResponseError,
+    CoordinatorNotAvailableError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    StaleMetadata,
+    for_code,
+)
 from kafka.future import Future
-from kafka.protocol.consumer import JoinGroupRequest
+from kafka.protocol.consumer import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest
+from kafka.protocol.metadata import CoordinatorType
 from kafka.structs import MemberState
 
 from ..core.group import NO_GENERATION
-from ..core.wire.protocol import all_topics, completed
+from ..core.wire.protocol import (
+    AssignedPartitions,
+    all_topics,
+    completed,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from ..errors import ConfigError
 from ..fact_log import log
 
@@ -105,6 +121,18 @@ _CLOSES = (
 )
 CLOSES = ("_net", "_join_task", "state", "coordinator_id", "_client.close", AWAIT_FOR)
 """All private names that `give_up_join` uses."""
+_LEAVE = "leave() closes the consumer at once: the group learns of it by the next heartbeats of its members"
+LEAVE = (
+    *("_do_join_and_sync_async", "_on_join_complete_async", "_on_close_prepare_async", "reset_generation"),
+    *("commit_offsets_sync", "commit_offsets_async", "completed_offset_commits", "time_to_next_poll"),
+    *("group_metadata", "coordinator_id", "ensure_coordinator_ready_async", "need_rejoin", "request_rejoin"),
+    *("rebalance_in_progress", "_is_leader", "_disable_heartbeat", "fetch_committed_offsets", "config"),
+    *("_net", "_manager.send", "_manager.call_soon", AWAIT_FOR),
+    *("_cluster.add_coordinator", "_cluster.broker_metadata"),
+    *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
+    "_subscription.partitions_auto_assigned",
+)
+"""All private names that `leaving` uses."""
 USED = (
     *GUARD,
     *COMMITS,
@@ -118,6 +146,7 @@ USED = (
     PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
     *(PrivateName(path, _BEATS) for path in BEATS),
+    *(PrivateName(path, _LEAVE) for path in LEAVE),
     *(PrivateName(path, _WAITS) for path in WAITS),
     *(PrivateName(path, _CLOSES) for path in CLOSES),
     PrivateName("_cluster._partitions", "racks of brokers are unknown: members in a rack get any partition"),
@@ -469,6 +498,47 @@ class Wait:
         await self._await_for(self._wakeup, timeout_ms)
 
 
+class Interrupted:
+    """Records that an interrupted ``poll`` has taken and not returned: the next ``poll`` takes them again.
+
+    kafka-python 3.0.12 moves a partition's position when it takes records, so a signal handler that raises (Ctrl-C) in
+    ``poll`` loses them: the next commit, also that of ``close``, is beyond them.
+    """
+
+    _OF_FETCHER = ("fetch_records", "_append", "_subscriptions.assignment")
+
+    def __init__(self) -> None:
+        self._before: dict[Any, Any] = {}  # topic-partition -> its position before this poll
+
+    def watch(self, fetcher: Any) -> None:
+        """Take hold of a fetcher; does nothing without it, or without a private name."""
+        if fetcher is None or any(missing(fetcher, name) for name in self._OF_FETCHER):
+            return
+        fetch, append, subscriptions = fetcher.fetch_records, fetcher._append, fetcher._subscriptions
+
+        @functools.wraps(append)
+        def taking(drained: Any, part: Any, *args: Any) -> Any:
+            state = subscriptions.assignment.get(part.topic_partition) if part else None
+            if state is not None and state.position is not None:
+                self._before.setdefault(part.topic_partition, state.position)
+            return append(drained, part, *args)
+
+        @functools.wraps(fetch)
+        def fetching(*args: Any, **kwargs: Any) -> Any:
+            self._before.clear()
+            try:
+                return fetch(*args, **kwargs)
+            except Exception:
+                raise  # kafka-python keeps what it has taken
+            except BaseException:
+                for tp, position in self._before.items():
+                    if (state := subscriptions.assignment.get(tp)) is not None:
+                        state.seek(position)
+                raise
+
+        fetcher._append, fetcher.fetch_records = taking, fetching
+
+
 class Beats:
     """Early heartbeats of a cooperative member that has adopted an assignment.
 
@@ -533,12 +603,6 @@ def give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
     """
     if not any(missing(coordinator, path) for path in CLOSES):
         run(coordinator, _give_up_join, coordinator, before)
-
-
-def run(coordinator: Any, call: Callable[..., Any], *args: Any) -> None:
-    """Call something on kafka-python's own thread, and wait for it; don't call it if that thread is unknown."""
-    if not missing(coordinator, "_net"):
-        coordinator._net.run(call, *args)
 
 
 async def _give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
@@ -712,13 +776,12 @@ def wrap_close(coordinator: Any, closing: Wrap) -> None:
     _wrap(coordinator, {"close": closing})
 
 
-def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap, closing: Wrap) -> None:
-    """Wrap the coordinator's two commit methods, the method that adopts a new assignment, and ``close``."""
+def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
+    """Wrap the coordinator's two commit methods and the method that adopts a new assignment."""
     _wrap(
         coordinator,
         {"commit_offsets_async": asynchronous, "commit_offsets_sync": sync, "_on_join_complete_async": joined},
     )
-    wrap_close(coordinator, closing)
 
 
 def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
@@ -829,3 +892,214 @@ def forbid_topic_creation(consumer: Any) -> None:
     kafka-python 3.0.12 accepts ``allow_auto_create_topics=False`` but does not pass it to its metadata requests.
     """
     consumer._client.cluster.config["allow_auto_create_topics"] = False
+
+
+# ------------------------------------------------------------------------------------------------ leaving
+
+
+def lacks_for_leave(coordinator: Any) -> list[str]:
+    """The missing names among those that `leaving` uses."""
+    return [name for name in (missing(coordinator, path) for path in LEAVE) if name]
+
+
+def is_closed(consumer: Any) -> bool:
+    """Whether a consumer was closed."""
+    return bool(_get(consumer, "_closed", False))
+
+
+def is_subscribed(coordinator: Any) -> bool:
+    """Whether a consumer has a group and a subscription: no topics by ``assign``."""
+    return coordinator.config["group_id"] is not None and bool(coordinator._subscription.partitions_auto_assigned())
+
+
+def polls(consumer: Any) -> bool:
+    """Whether a thread is in this consumer's ``poll`` (or ``consume``), also below a signal handler of that thread."""
+    for frame in sys._current_frames().values():
+        found: FrameType | None = frame
+        while found is not None:
+            if found.f_code.co_name in ("poll", "consume") and found.f_locals.get("self") is consumer:
+                return True
+            found = found.f_back
+    return False
+
+
+def forget_iterator(consumer: Any) -> None:
+    """Drop the records that a ``for`` loop over the consumer has fetched and not handed out: they are polled again."""
+    consumer._iterator = None
+
+
+def consumed(coordinator: Any) -> dict[Any, Any]:
+    """Topic-partition -> ``OffsetAndMetadata`` of the next record to hand out, for those with a known position."""
+    found: dict[Any, Any] = coordinator._subscription.all_consumed_offsets()
+    return found
+
+
+def stop_auto_commits(coordinator: Any) -> None:
+    """From now on, commit only when asked to."""
+    coordinator.config["enable_auto_commit"] = False
+
+
+def wrap_departure(coordinator: Any, *, protocols: Wrap, join: Wrap, poll: Wrap, pause: Wrap) -> None:
+    """Wrap what a member sends to join, its join, the group part of ``poll``, and how long ``poll`` may wait for
+    records (in seconds).
+    """
+    _wrap(
+        coordinator,
+        {"group_protocols": protocols, "_do_join_and_sync_async": join, "poll": poll, "time_to_next_poll": pause},
+    )
+
+
+def leads(coordinator: Any) -> bool:
+    """Whether the member led its generation."""
+    return bool(coordinator._is_leader)
+
+
+def joining_to_leave(coordinator: Any, protocols: Iterable[tuple[str, Any]], topics: bool) -> list[tuple[str, bytes]]:
+    """What a member sends to join that will leave: its owned partitions, and the generation that assigned them.
+
+    The generation differs from that of its last join. The coordinator would answer equal bytes with the old assignment.
+
+    Args:
+        coordinator: Its coordinator.
+        protocols: What it would send.
+        topics: Whether it names its topics.
+    """
+    number, _ = generation(coordinator)
+    found = []
+    for name, metadata in protocols:
+        sent = decode_subscription(metadata if isinstance(metadata, bytes) else bytes(metadata.encode()))
+        sent = sent._replace(generation=max(sent.generation, number), topics=sent.topics if topics else ())
+        found.append((name, encode_subscription(sent)))
+    return found
+
+
+def await_commits(coordinator: Any, timeout_s: float) -> None:
+    """Wait until the coordinator has answered all commits that were sent: it answers a connection in order.
+
+    Raises:
+        KafkaError: It doesn't answer in time.
+    """
+    some = tuple(coordinator._subscription.assigned_partitions())[:1]
+    coordinator.fetch_committed_offsets(some, timeout_ms=1000 * timeout_s)
+
+
+NOTHING = encode_assignment(AssignedPartitions({}))
+"""The assignment of a member that gets no partitions."""
+
+
+def joins(coordinator: Any) -> bool:
+    """Whether the member has sent a join whose assignment it has not adopted yet."""
+    return bool(coordinator.rebalance_in_progress())
+
+
+def must_join(coordinator: Any) -> bool:
+    """Whether the member's next ``poll`` joins or waits for a join."""
+    return bool(coordinator.need_rejoin())
+
+
+def end_wait(fetcher: Any) -> None:
+    """End a guarded consumer's wait for records; call it on kafka-python's own thread."""
+    if isinstance(waiting := _get(fetcher, "_net", None), Wait):
+        waiting.end()
+
+
+def run(coordinator: Any, work: Callable[..., Any], *args: Any) -> Any:
+    """Run a coroutine function on kafka-python's own thread, and wait for it; if that is unknown, only return None."""
+    return None if missing(coordinator, "_net") else coordinator._net.run(work, *args)
+
+
+def commit_later(
+    coordinator: Any, work: Callable[..., Any], offsets: Any, callback: Callable[[Any, Any], None] | None
+) -> Any:
+    """Run a commit on kafka-python's own thread; the next ``poll`` calls back. Returns its future."""
+    future = coordinator._manager.call_soon(work, offsets)
+    told = callback or default_callback(coordinator)
+    future.add_both(lambda answer: coordinator.completed_offset_commits.appendleft((told, offsets, answer)))
+    return future
+
+
+async def give_up(coordinator: Any) -> None:
+    """Call ``on_partitions_revoked`` for all partitions that are left (or ``on_partitions_lost``), as ``close`` does.
+
+    Raises:
+        KafkaError: The callback raised.
+    """
+    await coordinator._on_close_prepare_async()
+
+
+async def _beside(coordinator: Any, request: Any, timeout_s: float) -> Any:
+    """Send a request to the group's coordinator on a connection of its own.
+
+    A broker answers the requests of one connection in order. While it holds a join back until all members have joined,
+    nothing else gets an answer on that connection.
+
+    Raises:
+        KafkaError: No answer within the time limit.
+    """
+    begun = time.monotonic()
+    if not await coordinator.ensure_coordinator_ready_async(timeout_ms=1000 * timeout_s):
+        raise KafkaTimeoutError(f"the group's coordinator is not known after {timeout_s:.1f} s")
+    node = coordinator._cluster.broker_metadata(coordinator.coordinator_id)
+    if node is None:
+        raise CoordinatorNotAvailableError
+    other = SimpleNamespace(
+        error_code=0, error_message="", node_id=f"{node.node_id}-leaving", host=node.host, port=node.port
+    )
+    key = f"{coordinator.config['group_id']} (leaving)"
+    node_id = coordinator._cluster.add_coordinator(other, CoordinatorType.GROUP, key)
+    left_s = max(0.0, begun + timeout_s - time.monotonic())
+    sent = coordinator._manager.send(request, node_id=node_id)
+    return await attrgetter(AWAIT_FOR)(coordinator)(sent, 1000 * left_s)
+
+
+async def commit_beside(coordinator: Any, offsets: Mapping[Any, Any], timeout_s: float) -> None:
+    """Commit, even while the member waits for a join: a broker accepts it until all members have joined.
+
+    Raises:
+        KafkaError: The coordinator's answer, or none within the time limit.
+
+    Source: apache/kafka 4.3.0 ``ClassicGroup.validateOffsetCommit``.
+    """
+    number, member = generation(coordinator)
+    topics: dict[str, list[Any]] = {}
+    for tp, offset in offsets.items():
+        partition = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            partition_index=tp.partition,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            committed_metadata=offset.metadata,
+        )
+        topics.setdefault(tp.topic, []).append(partition)
+    request = OffsetCommitRequest(
+        max_version=8,
+        group_id=coordinator.config["group_id"],
+        generation_id_or_member_epoch=number,
+        member_id=member,
+        group_instance_id=instance_id(coordinator),
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+    response = await _beside(coordinator, request, timeout_s)
+    for topic, partitions in response.topics:
+        for partition, code in partitions:
+            if code:
+                raise for_code(code)(f"commit of {topic}-{partition}")
+
+
+async def leave_group(coordinator: Any, member: str, timeout_s: float) -> None:
+    """Tell the coordinator that a member leaves, also a static one, and reset its generation.
+
+    Raises:
+        KafkaError: No answer within the time limit.
+    """
+    identity = LeaveGroupRequest.MemberIdentity(
+        member_id=member, group_instance_id=instance_id(coordinator), reason="leaves its group after a hand-over"
+    )
+    request = LeaveGroupRequest(group_id=coordinator.config["group_id"], member_id=member, members=[identity])
+    coordinator._disable_heartbeat()  # else the answer to one would be a warning
+    try:
+        await _beside(coordinator, request, timeout_s)
+    finally:
+        coordinator.reset_generation()

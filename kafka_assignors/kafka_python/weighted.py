@@ -19,7 +19,7 @@ from ..core.wire import weighted as carried
 from ..errors import ConfigError
 from ..fact_log import log
 from ..weight_source import WeightSource
-from .cooperative import Cooperative  # first: its ImportError says what to install if kafka-python is missing
+from .adapter import Cooperative  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
 from . import meter as kafka_meter

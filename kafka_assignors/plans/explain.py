@@ -26,6 +26,7 @@ _KINDS = {
     "unowned": "that no member holds",
     "disputed": "that several members claim",
     "unsubscribed": "whose owner left the topic",
+    "leaving": "whose owner leaves the group",
     "standby": "of standbys that are not needed",
     "rule": "by the strategy's rule",
 }

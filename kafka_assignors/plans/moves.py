@@ -40,6 +40,9 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
     contested: dict[int, str] = {}
     for position, member in zip(*(each.tolist() for each in claims.unsubscribed_at), strict=True):
         contested.setdefault(position, indexed.members[member].member_id)
+    leaving: dict[int, str] = {}
+    for position, member in zip(*(each.tolist() for each in claims.leaving_at), strict=True):
+        leaving.setdefault(position, indexed.members[member].member_id)
     disputed = set(claims.disputed_at[0].tolist())
     why = _Reasons(decision, claims, then)
     found = []
@@ -51,6 +54,8 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
         elif at in disputed:
             old, kind = None, "disputed"
             text = f"{' and '.join(claims.holders(partition))} claim it with the same generation"
+        elif at in leaving:
+            old, kind, text = leaving[at], "leaving", f"{leaving[at]} leaves the group"
         elif at in contested:
             old, kind = contested[at], "unsubscribed"
             text = f"{old} does not subscribe to {partition.topic} any more"

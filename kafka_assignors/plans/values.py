@@ -46,8 +46,8 @@ class Move:
         old: The member that holds it; None if no member does, or if several claim it.
         new: The new owner.
         kind: ``spread``, ``balance``, ``racks``, ``exchange`` (its owner gets other partitions instead), ``unowned``,
-            ``disputed``, ``unsubscribed`` (its owner left the topic), ``standby`` (its owner is a standby), or ``rule``
-            (the strategy does not optimise).
+            ``disputed``, ``unsubscribed`` (its owner left the topic), ``leaving`` (its owner leaves the group),
+            ``standby`` (its owner is a standby), or ``rule`` (the strategy does not optimise).
         why: The reason in one sentence.
     """
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import confluent_kafka
@@ -364,6 +365,52 @@ def test_a_message_whose_processing_raised_is_not_committed(setting: Setting, ho
 
     done = Counter(partition for partition, _ in read[:-1])
     assert setting.committed() == dict(done)
+
+
+@pytest.mark.parametrize("auto", ["true", "false"], ids=["auto-commit", "manual"])
+@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, RangeAssignor])
+def test_a_leave_commits_what_was_processed(setting: Setting, assignor: Any, auto: str) -> None:
+    """Alone in its group it has nobody to hand over to, and an eager member cannot."""
+    setting.send(wait=False)
+    bridge = BridgedConsumer(setting.config(**{"enable.auto.commit": auto}), [assignor])
+    bridge.subscribe([setting.topic])
+    seen: Counter[int] = Counter()
+    until(lambda: seen.update(each.partition() for each in bridge.consume(3, 0.5)) or seen.total() > 2, "messages")
+    for messages in bridge.leave(timeout_s=20, num_messages=2):
+        assert 0 < len(messages) <= 2
+        seen.update(each.partition() for each in messages)
+    assert setting.committed() == dict(seen)
+    assert list(bridge.leave()) == [], "it has left"
+    with pytest.raises(RuntimeError, match="the consumer is closed"):
+        bridge.poll(0)
+
+
+@pytest.mark.parametrize("how", ["break", "raise"])
+def test_a_leave_that_ends_early_commits_without_its_last_batch(setting: Setting, how: str) -> None:
+    """Another member that stands still holds the group up, so that the loop goes on."""
+    bridge = BridgedConsumer(setting.config(**{"session.timeout.ms": 20_000}), [CooperativeStickyAssignor])
+    bridge.subscribe([setting.topic])
+    other = setting.start(CooperativeStickyAssignor, **{"session.timeout.ms": 20_000})
+    until(lambda: bridge.poll(0.1) is None and len(bridge.assignment()) == len(other.owned) == PARTITIONS // 2, "both")
+    other.go.clear()
+    setting.send(wait=False)
+    seen: Counter[int] = Counter()
+
+    def run() -> None:
+        for turn, messages in enumerate(bridge.leave(timeout_s=60, num_messages=3)):
+            if turn == 2:
+                with pytest.raises(ConfigError, match="is leaving already"):
+                    bridge.leave()
+                if how == "break":
+                    break
+                raise ZeroDivisionError
+            seen.update(each.partition() for each in messages)
+
+    begun = time.monotonic()
+    with pytest.raises(ZeroDivisionError) if how == "raise" else nullcontext():
+        run()
+    assert time.monotonic() - begun < 20, "it does not wait for the other one"
+    assert {p: offset for p, offset in setting.committed().items() if offset} == dict(seen)
 
 
 def test_a_trickle_keeps_its_member_in_the_group(setting: Setting) -> None:

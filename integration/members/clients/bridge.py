@@ -117,6 +117,8 @@ class BridgeMember:
                     self._stand_still("stall", self._control.wait_to_poll)
                 elif batch := self._receive():
                     self._work_on(batch)
+            if self._control.leave_s is not None:
+                self._hand_over(self._control.leave_s)
 
     def write(self, kind: str, **data: Any) -> None:
         """Write an event under this member's id."""
@@ -188,6 +190,13 @@ class BridgeMember:
         if batch:
             self._tell("consume", batch)
         return batch
+
+    def _hand_over(self, timeout_s: float) -> None:
+        for received in self._bridge.leave(timeout_s, self._app["app_batch"]):
+            batch = [each for each in received if each.error() is None]
+            if batch:
+                self._tell("consume", batch)
+                self._work_on(batch)
 
     def _work_on(self, batch: Sequence[Any]) -> None:
         for message in batch:

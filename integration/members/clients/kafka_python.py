@@ -13,6 +13,8 @@ a join that completes between two polls, then sends another or even forgets to
 
 `control` lists the commands on its standard input.
 
+After SIGTERM it closes its consumer; after the command ``leave`` it hands its partitions over first.
+
 Exit codes: 0 after SIGTERM, 1 after an error (reported by its ``error`` event), 2 if the configuration can't be read.
 """
 
@@ -34,6 +36,7 @@ from kafka_assignors.connection import Right, denied
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.kafka_python.guard import guard
+from kafka_assignors.kafka_python.leaving import leave
 from kafka_assignors.kafka_python.private import coordinator_of, forbid_topic_creation, keep_rejoining
 
 from ...registry import assignor_named
@@ -80,7 +83,7 @@ class Member:
         self._config, self._writer, self._control = config, writer, control
         self._generation, self._member_id = -1, ""
         self._stop_by: float | None = None  # monotonic seconds, set by SIGTERM
-        self._polling = False
+        self._polling = self._handing_over = False
         self._consumer: Any = None
         self._lock = threading.Lock()  # the client calls back on its own thread
         given = dict(config.consumer)
@@ -114,6 +117,8 @@ class Member:
         try:
             self._subscribe({"topics": config.topics} if config.pattern is None else {"pattern": config.pattern})
             self._consume()
+            if self._control.leave_s is not None:
+                self._hand_over(self._control.leave_s)
         finally:
             self._polling = False
             # A signal that is handled late sets the timer again; its next signal would kill an ending interpreter.
@@ -195,6 +200,12 @@ class Member:
         except Stop:
             pass
 
+    def _hand_over(self, timeout_s: float) -> None:
+        self._handing_over = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for polled in leave(self._consumer, timeout_s):
+            self.take(polled)
+
     def _poll(self) -> Mapping[Any, Sequence[Any]]:
         """Records of one poll; none after an error that kafka-python calls retriable, which is reported."""
         self._polling = True
@@ -262,6 +273,8 @@ class Member:
         # coming rejoin; we read it without its lock, which the interrupted thread may hold.
         if self._stop_by is None:
             return False
+        if self._control.leave_s is not None:
+            return True
         coordinator = self._consumer._coordinator
         # A leader stuck in a join shows the new generation and its old partitions; only the state reveals it.
         settled = coordinator.state == MemberState.STABLE and not coordinator.need_rejoin()
@@ -270,6 +283,8 @@ class Member:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._consumer is None:
             raise Stop
+        if self._handing_over:
+            return
         self.leave()
         if self._polling and self._may_stop():
             self._polling = False

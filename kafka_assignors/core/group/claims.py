@@ -47,7 +47,9 @@ class Claims:
             newest generation. No claim wins, but any of these members may still hold the partition.
         stale_at: Parallel arrays of positions and members: claims overruled by another member's newer generation.
         unsubscribed_at: Parallel arrays of positions and members: claims of topics that the member does not subscribe
-            to.
+            to, and that protect nothing.
+        leaving_at: Parallel arrays of positions and members: the newest claims of members without any topics. They
+            leave the group (`kafka_python.leaving`) and read on until they are told to revoke.
         mistaken: Members that claim nonexistent partitions.
     """
 
@@ -56,6 +58,7 @@ class Claims:
     disputed_at: tuple[Ints, Ints]
     stale_at: tuple[Ints, Ints]
     unsubscribed_at: tuple[Ints, Ints]
+    leaving_at: tuple[Ints, Ints]
     mistaken: tuple[Member, ...]
 
     @cached_property
@@ -68,10 +71,12 @@ class Claims:
     @cached_property
     def disputed(self) -> Mapping[TopicPartition, tuple[str, ...]]:
         """topic-partition -> the members that dispute it."""
-        found: dict[TopicPartition, tuple[str, ...]] = {}
-        for member_id, partition in self._named(self.disputed_at):
-            found[partition] = (*found.get(partition, ()), member_id)
-        return found
+        return self._named(self.disputed_at)
+
+    @cached_property
+    def leaving(self) -> Mapping[TopicPartition, tuple[str, ...]]:
+        """topic-partition -> the members that leave the group and still hold it."""
+        return self._named(self.leaving_at)
 
     @cached_property
     def nonexistent(self) -> Mapping[str, Dropped]:
@@ -106,7 +111,9 @@ class Claims:
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
         """Members that may still hold a partition; empty if it is free."""
         holder = self.held_by.get(partition)
-        return self.disputed.get(partition, ()) if holder is None else (holder,)
+        if holder is not None:
+            return (holder,)
+        return self.disputed.get(partition) or self.leaving.get(partition, ())
 
     def _dropped(self, claims: tuple[Ints, Ints]) -> Mapping[str, Dropped]:
         return {self.indexed.members[m].member_id: dropped for m, dropped in self._several(claims[1], claims[0])}
@@ -120,9 +127,12 @@ class Claims:
             first = position[order[begin : begin + min(many, FEW)]]
             yield int(of[order[begin]]), Dropped(many, tuple(self.indexed.names(first)))
 
-    def _named(self, claims: tuple[Ints, Ints]) -> Iterable[tuple[str, TopicPartition]]:
-        members = (self.indexed.members[m].member_id for m in claims[1].tolist())
-        return zip(members, self.indexed.names(claims[0]), strict=True)
+    def _named(self, claims: tuple[Ints, Ints]) -> Mapping[TopicPartition, tuple[str, ...]]:
+        """topic-partition -> member ids."""
+        found: dict[TopicPartition, tuple[str, ...]] = {}
+        for m, partition in zip(claims[1].tolist(), self.indexed.names(claims[0]), strict=True):
+            found[partition] = (*found.get(partition, ()), self.indexed.members[m].member_id)
+        return found
 
 
 def resolve(group: Group) -> Claims:
@@ -133,8 +143,11 @@ def resolve(group: Group) -> Claims:
 
     A claim of an older generation is believed as long as no newer claim names the same partition: a member that missed
     one SyncGroup still holds its partitions. A claim about a topic that its claimant left disputes nothing and protects
-    nothing, because the client revoked the partition before it joined. Honest members never claim one partition twice;
-    generations protect against clients that keep their claims after they were fenced.
+    nothing, because the client revoked the partition before it joined. But a member without any topics that tells the
+    generation of its claims is leaving: it holds these partitions until it is told to revoke them. (kafka-python's own
+    cooperative assignor tells no generation. It repeats its last assignment even if a pattern now matches no topic.)
+    Honest members never claim one partition twice; generations protect against clients that keep their claims after
+    they were fenced.
 
     Cost: O(P + M log M + claims), times the log of the claims where several claim one partition. Deterministic under
     any order of members.
@@ -144,15 +157,17 @@ def resolve(group: Group) -> Claims:
     position, claimant, mistaken = _claimed(indexed)
     topic = indexed.topic_of()[position]
     reading: Bools = indexed.reads.ravel()[indexed.subscription[claimant] * len(indexed.topics) + topic]
-    left = ~reading
     holder = np.full(indexed.size, UNASSIGNED)
     nothing = np.zeros(0, np.int64)
     disputed = stale = (nothing, nothing)
     if reading.all():
         holder[position] = claimant
         if (holder[position] == claimant).all():  # the usual case: no two members claim one partition
-            return Claims(indexed, holder, disputed, stale, (nothing, nothing), mistaken)
+            return Claims(indexed, holder, disputed, stale, (nothing, nothing), (nothing, nothing), mistaken)
         holder[position] = UNASSIGNED
+    leaves = np.array([member.leaves for member in indexed.members], bool)
+    leaving: Bools = leaves[claimant]
+    left = ~reading & ~leaving
     claims = np.bincount(position, minlength=indexed.size)
     alone = (claims[position] == 1) & reading
     holder[position[alone]] = claimant[alone]
@@ -163,19 +178,23 @@ def resolve(group: Group) -> Claims:
         rival = contested[np.lexsort((claimant[contested], -generation[claimant[contested]], position[contested]))]
         at, by = position[rival], claimant[rival]
         again = np.concatenate([[False], (np.diff(at) == 0) & (np.diff(by) == 0)])
-        left[rival[again]] = False
+        left[rival[again]] = leaving[rival[again]] = False
         rival, at, by = rival[~again], at[~again], by[~again]
         start = np.flatnonzero(np.concatenate([[True], np.diff(at) > 0]))
         run = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(at))))
         newest = generation[by] == generation[by[start]][run]
         reads = reading[rival]
         # A member that left the topic revoked its partitions before it joined, so it is no rival.
-        only = np.bincount(run, newest & reads, len(start))[run] == 1
-        believed = newest & only & reads
+        subscribers = np.bincount(run, newest & reads, len(start))[run]
+        believed = newest & reads & (subscribers == 1)
         holder[at[believed]] = by[believed]
-        tied, late = newest & ~only & reads, ~newest & reads
+        tied, late = newest & reads & (subscribers > 1), ~newest & (reads | leaving[rival])
         disputed, stale = (at[tied], by[tied]), (at[late], by[late])
-    return Claims(indexed, holder, disputed, stale, (position[left], claimant[left]), mistaken)
+        # Nor is a leaving member a rival of a subscriber with an equally new claim.
+        left[rival[newest & leaving[rival] & (subscribers > 0)]] = True
+        leaving[rival[~newest | (subscribers > 0)]] = False
+    away = (position[left], claimant[left])
+    return Claims(indexed, holder, disputed, stale, away, (position[leaving], claimant[leaving]), mistaken)
 
 
 def _claimed(indexed: Indexed) -> tuple[Ints, Ints, tuple[Member, ...]]:

@@ -108,7 +108,7 @@ def of_claims(claims: Claims) -> Iterable[Fact]:
         for member_id, partitions in dropped.items():
             yield Fact(kind, member_id, f"member {member_id!r} claims {partitions} that {why}; ignored")
     for member in claims.indexed.members:
-        if count := member.owned.strange:
+        if (count := member.owned.strange) and not member.leaves:  # it may be the last one
             of = f"{count:,} topic{'s' if count > 1 else ''} that nobody subscribes to"
             yield Fact(
                 "claim-strange", member.member_id, f"member {member.member_id!r} claims partitions of {of}; ignored"

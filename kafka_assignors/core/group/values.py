@@ -218,6 +218,13 @@ class Member:
         """See `identity_of`."""
         return identity_of(self.member_id, self.instance_id)
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it leaves the group (`kafka_python.leaving`): it has no topics, and tells the generation of its
+        claims.
+        """
+        return not self.topics and self.generation > NO_GENERATION
+
 
 def identity_of(member_id: str, instance_id: str | None) -> str:
     """The id by which a group knows a member: its instance id, which survives restarts, else its member id.

@@ -16,7 +16,8 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
 
     A partition that moves is withheld for this round: its owner revokes it and rejoins, and the next round assigns it.
     A disputed partition (two members claim it with the same generation) is withheld from all members, including its
-    claimants. A partition that no live, subscribed member claims is never withheld.
+    claimants. So is a partition of a member without topics that leaves the group and reads on until it is told to
+    revoke (`claims.resolve`). A partition that none of these claims is never withheld.
 
     Args:
         group: Members in any order, with any claims.
@@ -33,6 +34,8 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     >>> from kafka_assignors.core.group import Member
     >>> assign(Group([Member("a", {"t"}, owned=[("t", 0), ("t", 1)], generation=1), Member("b", {"t"})], {"t": 2}))
     {'a': {'t': [0]}, 'b': {}}
+    >>> assign(Group([Member("a", (), owned=[("t", 0)], generation=1), Member("b", {"t"})], {"t": 2}))  # a leaves
+    {'a': {}, 'b': {'t': [1]}}
     """
     claims = claims or resolve(group)
     return claims.indexed.assignment(owners(claims, objective))
@@ -52,4 +55,5 @@ def withheld(claims: Claims, target: Ints) -> Ints:
     """
     target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
     target[claims.disputed_at[0]] = UNASSIGNED
+    target[claims.leaving_at[0]] = UNASSIGNED
     return target

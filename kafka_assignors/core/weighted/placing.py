@@ -193,8 +193,8 @@ def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
     held = claims.holder != UNASSIGNED
     held[held] = holds[claims.holder[held]]
     now[held & (claims.holder != target)] = UNASSIGNED
-    at, by = claims.disputed_at
-    now[at[holds[by]]] = UNASSIGNED
+    for at, by in (claims.disputed_at, claims.leaving_at):
+        now[at[holds[by]]] = UNASSIGNED
     return now
 
 

@@ -6,9 +6,12 @@ import pytest
 
 from kafka_assignors import Group, Member, Plan, plan
 from kafka_assignors.core import strategies
+from kafka_assignors.core.group import NO_GENERATION
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.facts import of_claims
+from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.reading import decoded
+from kafka_assignors.core.sticky import cooperative
 from kafka_assignors.errors import ConfigError
 from tests.support.assignors import fuzz
 
@@ -56,6 +59,47 @@ def test_who_left_a_topic_disputes_nothing():
     assert dict(found.held_by) == {("t", 0): "a"}
     assert [fact.kind for fact in of_claims(found)] == ["claim-unsubscribed"]
     assert plan(group, "cooperative-sticky").withheld == {}
+
+
+def claimed(member_id, topics, *ids, generation=3):
+    return Member(member_id, topics, owned=[("t", p) for p in ids], generation=generation)
+
+
+def test_who_leaves_the_group_keeps_its_partitions_for_a_round():
+    """It has no topics any more, and reads on until it is told to revoke: nobody else may get them before."""
+    group = Group([claimed("a", {"t"}, 0, 1), claimed("b", {"t"}, 2, 3), claimed("c", (), 4, 5)], {"t": 6})
+    found = resolve(group)
+    assert found.leaving == {("t", 4): ("c",), ("t", 5): ("c",)}
+    assert list(of_claims(found)) == []
+    for name in ("cooperative-sticky", "cooperative-copartitioned", "weighted", "lag"):
+        first = plan(group, name)
+        assert first.assignment == {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}, "c": {}}, name
+        assert first.withheld == {("t", 4): ("c",), ("t", 5): ("c",)}, name
+        assert {(move.old, move.kind) for move in first.moves} == {("c", "leaving")}, name
+        assert violations(group, first.assignment, cooperative=True) == []
+        assert sorted(map(len, (first.target[m]["t"] for m in "ab"))) == [3, 3]
+    too_early = {"a": {"t": [0, 1, 4]}, "b": {"t": [2, 3, 5]}, "c": {}}
+    assert {each.law for each in violations(group, too_early, cooperative=True)} == {"hand-over"}
+
+
+@pytest.mark.parametrize(
+    ("others", "leaver", "leaving", "kinds"),
+    [
+        ([0], claimed("c", (), 0, generation=2), [], ["claim-stale"]),
+        ([0], claimed("c", (), 0), [], ["claim-unsubscribed"]),
+        ([], claimed("c", (), 0, generation=NO_GENERATION), [], ["claim-unsubscribed"]),
+        ([0], claimed("c", (), 0, generation=4), [0], ["claim-stale"]),
+        ([], claimed("c", (), 0, generation=2), [0], []),
+    ],
+    ids=["another-got-it-since", "another-has-it", "tells-no-generation", "it-got-it-since", "is-alone"],
+)
+def test_whose_claim_of_a_leaving_member_counts(others, leaver, leaving, kinds):
+    group = Group([claimed("a", {"t"}, *others), leaver], {"t": 1})
+    found = resolve(group)
+    assert [partition.partition for partition in found.leaving] == leaving
+    assert [fact.kind for fact in of_claims(found)] == kinds
+    withheld = cooperative.assign(group) == {"a": {}, "c": {}}
+    assert withheld == bool(leaving)
 
 
 @pytest.mark.parametrize("parity", [None, "java"])

@@ -214,6 +214,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
         ([*NEEDED, "--group-protocol", "consumer"], "argument --group-protocol: invalid choice: 'consumer'"),
         ([*NEEDED, "--max-messages", "few"], "argument --max-messages: invalid int value: 'few'"),
         ([*NEEDED, "--assignment-strategy", "com.acme.Ours"], "unknown assignor 'com.acme.Ours'; known: "),
+        ([*NEEDED, "--hand-over", "-1"], "argument --hand-over: invalid seconds value: '-1'"),
         ([*NEEDED, "--command-config", "nowhere"], "No such file or directory: 'nowhere'"),
     ],
 )
@@ -369,6 +370,31 @@ def test_a_signal_makes_it_leave_its_group(
 
     assert program.returncode == 128 + number, errors
     assert [json.loads(line)["name"] for line in rest.splitlines()] == ["partitions_revoked", "shutdown_complete"]
+
+
+@needs_broker
+@pytest.mark.parametrize("leader", [True, False], ids=["the leader", "a follower"])
+def test_it_hands_its_partitions_over_before_it_leaves(
+    leader: bool, kafka_broker: Broker, kafka_topic: MakeTopic
+) -> None:
+    """It joins once more, and the other one takes over without waiting for its next heartbeat (3 s)."""
+    topic = kafka_topic(partitions=2)
+    line = [*PROGRAM, "--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
+    line += ["--assignment-strategy", "cooperative-sticky", "--hand-over", "20"]
+    with Watched(line) as first:
+        first.wait("partitions_assigned", 1)
+        with Watched(line) as second:
+            until(lambda: any(each.get("partitions") for each in second.said), "the second has one", within_s=60)
+            leaves, stays = (first, second) if leader else (second, first)
+            before = len(leaves.said)
+            leaves.end()
+            until(lambda: stays.said[-1]["name"] == "partitions_assigned" and stays.said[-1]["partitions"], "the other")
+    names = [each["name"] for each in leaves.said[before:] if each["name"].startswith("partitions")]
+    assert sorted(names) == ["partitions_assigned", "partitions_revoked"], "it has joined again"
+    (revoked,) = (each for each in leaves.said[before:] if each["name"] == "partitions_revoked")
+    given = [each for each in stays.said if each["name"] == "partitions_assigned" and each["partitions"]]
+    (taken,) = (each for each in given if each["partitions"] == revoked["partitions"])
+    assert taken["timestamp"] - revoked["timestamp"] < 1500
 
 
 @needs_broker
