@@ -11,6 +11,9 @@ from kafka_assignors.history.events import Event
 MS = 1_000_000
 SLACK_MS = 100
 """Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
+BEAT_MS = 300
+"""The harness's own heartbeat interval. What a law grants members that hear of a rebalance includes it; of longer ones
+they are granted the rest as well."""
 SHOWN = 5
 
 

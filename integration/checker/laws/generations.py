@@ -17,10 +17,13 @@ from kafka_assignors.history.events import Event
 from ...names import options_of
 from ..ledger import Generation, GroupRecord
 from ..timeline import partitions_of
-from .findings import MS, SHOWN, SLACK_MS, Findings, all_named, named
+from .findings import BEAT_MS, MS, SHOWN, SLACK_MS, Findings, all_named, named
 
 SETTLED_MS = 5000
-"""A generation that stood this long, or that the harness found stable, must cover every partition."""
+"""A generation that stood this long, or that the harness found stable, must cover every partition.
+
+With heartbeats of up to `BEAT_MS`. Longer ones count twice: a partition that a member gives up late is withheld again,
+and each time the others hear of the next generation by their heartbeats."""
 EPOCHS = {
     "ConsumerGroupMetadata": "epoch",
     "ConsumerGroupTargetAssignmentMetadata": "assignmentEpoch",
@@ -40,7 +43,7 @@ def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
 def coverage(record: GroupRecord, found: Findings) -> None:
     """O3: a generation that stays assigns every partition of the subscribed topics to a subscriber.
 
-    Successive generations never leave a partition out for `SETTLED_MS` in total.
+    Successive generations never leave a partition out for as long in total as one may stand.
     """
     standing = _standing(record)
     for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
@@ -78,9 +81,10 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Finding
             missing.update(tp for p in range(count) if (tp := TopicPartition(topic, p)) not in generation.owners)
         left_out = {tp: left_out.get(tp, (0, generation)) for tp in missing}
         left_out = {tp: (ns + max(0, until - begun), first) for tp, (ns, first) in left_out.items()}
+        most_ns = settled_ms(record, generation) * MS if left_out else 0
         for tp, (ns, first) in sorted(left_out.items()):
             # `coverage` judges a single generation.
-            if ns >= SETTLED_MS * MS and first is not generation and tp not in told:
+            if ns >= most_ns and first is not generation and tp not in told:
                 told.add(tp)
                 message = (
                     f"generations {first.number} to {generation.number} assigned {named(tp)} to no member, "
@@ -294,12 +298,19 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
     stayed: dict[int, tuple[int, Event | None]] = {
         generation.number: (until, None)
         for generation, until in zip(record.generations, standing, strict=True)
-        if until - generation.event.mono_ns >= SETTLED_MS * MS
+        if until - generation.event.mono_ns >= settled_ms(record, generation) * MS
     }
     for step in record.events["step"]:
         if step.data["name"] == "stable":
             stayed[step.data["generation"]] = step.mono_ns, step
     return stayed
+
+
+def settled_ms(record: GroupRecord, generation: Generation) -> int:
+    """How long a generation may stand without covering every partition, by the slowest heartbeat of its members."""
+    starts = (record.starts.get(process) for process in record.present(generation))
+    beats = [start.data.get("config", {}).get("heartbeat_interval_ms") or 0 for start in starts if start is not None]
+    return SETTLED_MS + 2 * max(0, max(beats, default=0) - BEAT_MS)
 
 
 def _led_by(generation: Generation) -> str:

@@ -14,7 +14,7 @@ from ...names import COOPERATIVE, is_ours, options_of
 from ..ledger import Generation, GroupRecord
 from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS
 from ..transitions import Transition, needed_moves, subscribe_alike
-from .findings import MS, Findings, all_named, named
+from .findings import BEAT_MS, MS, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
@@ -24,7 +24,7 @@ _OF_TOPICS = ("create_topic", "add_partitions", "delete_topic")
 EARLY_MS = 500
 """Tolerance before the session's end: a busy member's last heartbeat may be late. After it, it is `LATE_MS`."""
 _INTERRUPTED = "a proxy disturbed single requests of a member, so the time of its next join is unknown"
-NOTICED_MS, BEAT_MS = 1000, 300
+NOTICED_MS = 1000
 """Time beyond the metadata's age in which a group with heartbeats of `BEAT_MS` may join and assign again."""
 
 

@@ -110,9 +110,15 @@ BOUNDS: dict[str, Bound] = {
     "C6: the coordinator's clock": Bound(
         "finished.commits_what_is_finished SLACK_MS", {"C6"}, shifted.finished_late, SLACK_MS),
     "G4: the coordinator's clock": Bound("progress.adoption SLACK_MS", {"G4"}, shifted.adopted_early, SLACK_MS),
-    "O3: a generation stands": Bound("generations._settled SETTLED_MS", {"O3"}, shifted.half_covered, SETTLED_MS - 1),
+    "O3: a generation stands": Bound("generations.settled_ms SETTLED_MS", {"O3"}, shifted.half_covered, SETTLED_MS - 1),
     "O3: two generations stand": Bound(
-        "generations._left_out_again SETTLED_MS", {"O3"}, shifted.half_covered_twice, SETTLED_MS - 1),
+        "generations.settled_ms SETTLED_MS", {"O3"}, shifted.half_covered_twice, SETTLED_MS - 1),
+    "O3: a generation stands, with a slow heartbeat": Bound(
+        "generations.settled_ms BEAT_MS", {"O3"},
+        lambda ms: handovers.beating(shifted.half_covered(ms), (), 1300), SETTLED_MS + 2000 - 1),
+    "O3: two generations stand, with a slow heartbeat": Bound(
+        "generations.settled_ms BEAT_MS", {"O3"},
+        lambda ms: handovers.beating(shifted.half_covered_twice(ms), (), 1300), SETTLED_MS + 2000 - 1),
     "P1, T1: a group is left alone": Bound(
         "progress.quiet_times STANDSTILL_MS", {"P1", "T1"}, shifted.orphaned, SESSION_MS + STANDSTILL_MS),
     "P1, T1: one whose members don't tell their session is left alone": Bound(
