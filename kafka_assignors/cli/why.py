@@ -8,9 +8,10 @@ from typing import Any
 
 from ..errors import ClusterError
 from ..history.broker_group import BROKER_S
+from ..history.stops import PARTS, Part
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
-from ..live.rebalances import Cause, Rebalance, advice, rebalances
+from ..live.rebalances import Cause, Rebalance, advice, rebalances, with_hand_overs
 from .common import YES, Common
 from .words import clock, duration, many, safe
 
@@ -26,8 +27,9 @@ def run(common: Common, group: str, last: int) -> int:
     with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log") as progress:
             log = cluster.log(group, progress=progress)
-        log = replace(log, records=tuple(Targets(cluster.topic_names).take(log.records)))
-        found = rebalances(log, last)
+        targets = Targets(cluster.topic_names)
+        log = replace(log, records=tuple(targets.take(log.records)))
+        found = with_hand_overs(rebalances(log, last), targets.hand_overs(group))
         if not found:
             cluster.group(group)  # raises if there is none of that name
             raise ClusterError(
@@ -86,6 +88,9 @@ def _rebalance(each: Rebalance) -> Iterator[str]:
         yield f"  {_cause(cause)}"
     if each.members and each.causes[0].kind != "first":
         yield f"    {_cost(each)}"
+        for part in each.parts:
+            if line := _part(part):
+                yield f"      {line}"
 
 
 def _who(each: Rebalance, took: str) -> str:
@@ -104,7 +109,8 @@ def _cause(cause: Cause) -> str:
 
 
 def _cost(each: Rebalance) -> str:
-    told = [f"moved {each.moved}" + (f" ({each.living} from living members)" if each.living else "")]
+    told = [_stop(each)] if each.ownerless and (each.parts or not each.by_broker) else []
+    told.append(f"moved {each.moved}" + (f" ({each.living} from living members)" if each.living else ""))
     if each.withheld:
         told.append(f"withheld {each.withheld}")
     if (each.living or each.withheld) and each.least is not None:
@@ -114,9 +120,17 @@ def _cost(each: Rebalance) -> str:
         told.append(f"[red]needless {each.needless}[/]")
     if each.eager:
         told.append("[yellow]every member stopped[/]")
-    if each.ownerless and not each.by_broker:  # there the old owner goes on until it acknowledges, by itself
-        told.append(f"{many(each.ownerless, 'partition')} without owner for {_without_owner(each)}")
     return "; ".join(told)
+
+
+def _stop(each: Rebalance) -> str:
+    """Partition-ms without an owner and the longest of these times; of members that left or expired, both cases."""
+    area = f"{each.area_at_least_ms:,.0f}"
+    if each.area_at_most_ms is None or each.expired_ms is not None:
+        area = f"at least {area}"
+    elif round(each.area_at_most_ms) > round(each.area_at_least_ms):
+        area += f" to {each.area_at_most_ms:,.0f}"
+    return f"{area} partition-ms without owner, {many(each.ownerless, 'partition')} for {_without_owner(each)}"
 
 
 def _without_owner(each: Rebalance) -> str:
@@ -125,8 +139,24 @@ def _without_owner(each: Rebalance) -> str:
         return (
             f"{duration(each.at_least_ms)} if the member left, about {duration(each.expired_ms)} if its session expired"
         )
+    if each.at_most_ms == each.at_least_ms:
+        return f"up to {duration(each.at_most_ms)}"
     most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
     return f"at least {duration(each.at_least_ms)}{most}"
+
+
+_NAMED = 3
+
+
+def _part(part: Part) -> str:
+    """One part of a stop, and whose it is; "" if the log has no bound of it."""
+    if part.at_most_ms is None:
+        return ""
+    most = duration(part.at_most_ms) if part.at_least_ms == part.at_most_ms else f"up to {duration(part.at_most_ms)}"
+    more = f" and {len(part.who) - _NAMED} more" if len(part.who) > _NAMED else ""
+    who = f": {safe(', '.join(part.who[:_NAMED]))}{more}" if part.who else ""
+    setting = f" ({part.setting})" if part.setting else ""
+    return f"[dim]{most}[/] {PARTS[part.what][0]}{who}{setting}"
 
 
 def _summary(found: Sequence[Rebalance]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ..core.group import Group
 from ..core.strategies import strategy
 from ..history.broker_group import TARGET_EPOCH, BrokerGroup, as_generation
 from ..history.coordinator_log import BrokerAssigned
+from ..history.stops import HandOver, HandOvers
 from ..plans import Plan, plan
 from .cluster import Logged
 from .group import Change, LiveGroup, LiveTopics, as_group, from_broker_group
@@ -101,6 +102,7 @@ class Targets:
         self._names: dict[str, str] = {}
         self._nameless: frozenset[str] = frozenset()
         self._groups: dict[str, BrokerGroup] = {}
+        self._handed: dict[str, HandOvers] = {}
 
     def take(self, records: Iterable[Logged]) -> list[Logged]:
         """The next records, with a generation, numbered by the target's epoch, for each that completes a target."""
@@ -111,10 +113,18 @@ class Targets:
                 found.append(record)
                 continue
             group = self._groups.setdefault(said.group, BrokerGroup(said.group))
+            before = group.members.get(said.member or "")
             group.take(said)
+            if said.member is not None:
+                handed = self._handed.setdefault(said.group, HandOvers())
+                handed.take(record.ts_ms, group.target_epoch, before, group.members.get(said.member))
             if said.record == TARGET_EPOCH and said.fields is not None:
                 found.append(Logged(record.ts_ms, as_generation(group, self._names_of(group))))
         return found
+
+    def hand_overs(self, name: str) -> list[HandOver]:
+        """A KIP-848 group's hand-overs in the records so far, in order."""
+        return self._handed.get(name, HandOvers()).done
 
     def group(self, name: str) -> LiveGroup:
         """A KIP-848 group as the records so far left it."""

@@ -8,7 +8,7 @@ why a member left, or when a member stopped consuming: these are reported as unk
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -18,9 +18,10 @@ from typing import Any
 from ..core.group import Group, Member, TopicPartition
 from ..core.wire.protocol import Subscription, decode_subscription
 from ..errors import WireError
-from ..history import departures
+from ..history import departures, stops
 from ..history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted, assigned
 from ..history.ownership import Commits, Committed, Interval, intervals
+from ..history.stops import HandOver, Part
 from ..plans.plan import least_moves
 from .cluster import Log, Logged
 from .group import LiveMember, names
@@ -91,6 +92,8 @@ class Rebalance:
         ownerless: Partitions whose owner changed or that were withheld.
         at_least_ms, at_most_ms: Bounds on the longest time that a partition had no owner: the log's records prove the
             lower one, commits on both sides the upper one (None: there are none).
+        area_at_least_ms, area_at_most_ms: The same bounds on the sum over all partitions, in partition-ms.
+        parts: What the longest of these times consists of.
         expired_ms: About the longest time that a partition had no owner, if the session of a member that left or
             expired expired: it was silent for its session timeout. None if there is no such member, or it had none.
     """
@@ -113,6 +116,9 @@ class Rebalance:
     at_most_ms: float | None = None
     withheld: int = 0
     expired_ms: float | None = None
+    area_at_least_ms: float = 0.0
+    area_at_most_ms: float | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
     def emptied(self) -> bool:
@@ -318,6 +324,8 @@ def _told(
         returned=sum(span.needless for span in mine), ownerless=len(mine),
         at_least_ms=max((span.gap_at_least_ms or 0.0 for span in mine), default=0.0),
         at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
+        area_at_least_ms=sum(span.gap_at_least_ms or 0.0 for span in mine),
+        area_at_most_ms=sum(at_most) if mine and len(at_most) == len(mine) else None,
     )  # fmt: skip
     if before is None:
         return told
@@ -325,8 +333,42 @@ def _told(
     living = sum(old in end.called for _, old in moved)
     return replace(
         told, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
-        expired_ms=_expired_ms(before, gone, mine),
+        expired_ms=_expired_ms(before, gone, mine), parts=() if told.by_broker else _parts(before, rounds, told, gone),
     )  # fmt: skip
+
+
+def _parts(
+    before: Generation, rounds: Sequence[Generation], told: Rebalance, gone: Mapping[str, str]
+) -> tuple[Part, ...]:
+    silent = {holder for holder, how in gone.items() if how == departures.UNPROVEN}
+    called = {holder: name for each in (before, *rounds) for holder, name in each.called.items()}
+    committed = [each.committed for each in rounds]
+    return stops.of_classic(before.committed, committed, called, told.leader, told.eager is False, silent)
+
+
+def with_hand_overs(found: Iterable[Rebalance], done: Sequence[HandOver]) -> list[Rebalance]:
+    """The rebalances of a KIP-848 group with the times in which partitions had no owner.
+
+    Args:
+        found: The rebalances.
+        done: The group's hand-overs, as `broker_side.Targets` found them.
+    """
+    told = []
+    for each in found:
+        stop = stops.of_broker(done, each.generations) if each.by_broker else None
+        if stop is not None:
+            area, part = stop
+            longest = part.at_least_ms
+            each = replace(
+                each,
+                at_least_ms=longest,
+                at_most_ms=longest,
+                area_at_least_ms=area,
+                area_at_most_ms=area,
+                parts=(part,),
+            )
+        told.append(each)
+    return told
 
 
 def _withheld(before: Generation, end: Generation) -> set[TopicPartition]:
@@ -546,6 +588,7 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
             f"{_many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
             "protocol); a cooperative assignor stops only what moves."
         )
+    told += _shorter(found)
     if unexplained := sum(cause.kind == "unexplained" for cause in causes):
         told.append(
             f"{_many(unexplained, 'rebalance')} without a visible cause: the leader asked again (metadata changed, "
@@ -559,6 +602,50 @@ def _counted(causes: Sequence[Cause], most: int = 3) -> str:
     clients = Counter(cause.who for cause in causes)
     named = ", ".join(f"{who} ({n}x)" if n > 1 else who for who, n in clients.most_common(most))
     return named + (f" and {len(clients) - most:,} more" if len(clients) > most else "")
+
+
+_LONG_MS, _LONG_ASSIGN_MS = 500.0, 1000.0
+"""Above this a part of a stop is worth a setting; the leader's own time above that."""
+_SHORT_BEAT_MS = 1000
+
+
+def _shorter(found: Sequence[Rebalance]) -> Iterator[str]:
+    """Which setting of whom shortens the stops, by their longest parts."""
+    longest: dict[str, Part] = {}
+    for part in (part for each in found for part in each.parts if part.at_most_ms is not None):
+        kept = longest.get(part.what)
+        if kept is None or part.at_most_ms > (kept.at_most_ms or 0):  # type: ignore[operator]
+            longest[part.what] = part
+
+    def long(what: str, above_ms: float = _LONG_MS) -> tuple[str, str] | None:
+        part = longest.get(what)
+        if part is None or part.at_most_ms is None or part.at_most_ms < above_ms:
+            return None
+        more = f" and {len(part.who) - 3} more" if len(part.who) > 3 else ""
+        return f"{part.at_most_ms / 1000:.1f} s", ", ".join(part.who[:3]) + more
+
+    if (told := long(stops.SECOND)) is not None:
+        yield (
+            f"A second round took up to {told[0]}: {told[1]} gave partitions up and joined again, after their "
+            "callbacks, and all others heard of it by their next heartbeat (heartbeat.interval.ms, 3 s by default). "
+            "Members with an assignor of kafka-assignors, guard() or the bridge ask early and need milliseconds; of "
+            "other clients, a shorter heartbeat.interval.ms on every member bounds it."
+        )
+    if (told := long(stops.HEARD)) is not None:
+        yield (
+            f"Partitions waited up to {told[0]} until {told[1]} had heard of the rebalance and joined: a shorter "
+            "heartbeat.interval.ms of these members bounds it (3 s by default; the slowest decides, and the log does "
+            "not show which), if they poll and their callbacks are short."
+        )
+    if (told := long(stops.ASSIGNED, _LONG_ASSIGN_MS)) is not None:
+        yield f"{told[1]} took {told[0]} to assign, as the leader: that is its assignor's own time; every member waits."
+    if (told := long(stops.GIVEN)) is not None:
+        yield (
+            f"Partitions that the broker moved waited up to {told[0]} for the next heartbeat of their new owners "
+            f"({told[1]}): consumer.heartbeat.interval.ms={_SHORT_BEAT_MS} for this group would make that at most "
+            f"{_SHORT_BEAT_MS / 1000:.1f} s (5 s unless set; the broker must allow it by "
+            "group.consumer.min.heartbeat.interval.ms)."
+        )
 
 
 def _many(count: int, what: str) -> str:

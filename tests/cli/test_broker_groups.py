@@ -18,6 +18,7 @@ from confluent_kafka import Consumer
 from kafka import KafkaAdminClient
 
 from kafka_assignors.cli import plan as work
+from kafka_assignors.cli import why
 from kafka_assignors.core.broker_side import map_order
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
@@ -30,6 +31,7 @@ from kafka_assignors.history.broker_group import (
     STABLE,
     TARGET,
     TARGET_EPOCH,
+    UNRELEASED,
     UNREVOKED,
 )
 from kafka_assignors.history.coordinator_log import BrokerAssigned
@@ -38,7 +40,7 @@ from kafka_assignors.live.broker_side import DRAWS, Targets, forecast
 from kafka_assignors.live.cluster import LiveCluster, Log, Logged
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, from_broker_log
 from kafka_assignors.live.monitor import Monitor, Reading
-from kafka_assignors.live.rebalances import rebalances
+from kafka_assignors.live.rebalances import Rebalance, advice, rebalances, with_hand_overs
 from tests.support.cli import answered, cli
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -287,6 +289,56 @@ def test_a_topic_that_the_broker_learns_of_after_its_first_target_is_a_cause() -
     assert [[(cause.kind, cause.detail) for cause in each.causes] for each in found] == [
         [("first", "")], [("partitions", "t: 0 -> 2 assigned")],
     ]  # fmt: skip
+
+
+def handed_over(wait_ms: int) -> tuple[Rebalance, list[str]]:
+    """b joins a, which releases two partitions; b is given one at once and the other at its next heartbeat."""
+    steps: list[tuple[int, Any]] = [
+        *((0, each) for each in (joins("a"), *settled(2, {"a": [0, 1, 2, 3]}), joins("b"))),
+        *((10, each) for each in aims(3, {"a": [0, 1], "b": [2, 3]})),
+        (20, has("b", 3, [], UNRELEASED)), (500, has("a", 2, [0, 1], UNREVOKED, [2, 3])),
+        (600, has("a", 2, [0, 1], UNREVOKED, [3])), (600, has("b", 3, [2], UNRELEASED)),
+        (700, has("a", 3, [0, 1])), (700 + wait_ms, has("b", 3, [2, 3])),
+    ]  # fmt: skip
+    targets = Targets(lambda: NAMES)
+    log = Log(tuple(targets.take([Logged(ms, each) for ms, each in steps])), whole=True)
+    found = with_hand_overs(rebalances(log), targets.hand_overs("g"))
+    return found[-1], list(why.lines("g", True, found)) + advice(found)
+
+
+def test_a_stop_of_a_kip_848_group_is_the_wait_for_the_next_heartbeat() -> None:
+    """From a partition's release to its assignment; the setting is named with the figure that it would give."""
+    found, told = handed_over(4200)
+
+    assert (found.at_least_ms, found.at_most_ms, found.area_at_least_ms, found.area_at_most_ms) == (4200,) * 4
+    [part] = found.parts
+    assert (part.what, part.at_least_ms, part.at_most_ms) == ("given", 4200, 4200)
+    assert (part.who, part.setting) == (("b",), "consumer.heartbeat.interval.ms")
+    text = "\n".join(told)
+    assert "4,200 partition-ms without owner, 2 partitions for up to 4.2 s; moved 2" in text
+    assert "4.2 s[/] from the release by the old owners to the new owners' next heartbeats: b" in text
+    assert (
+        "waited up to 4.2 s for the next heartbeat of their new owners (b): consumer.heartbeat.interval.ms=1000" in text
+    )
+    assert "would make that at most 1.0 s" in text
+
+
+def test_a_short_wait_needs_no_other_interval() -> None:
+    _, told = handed_over(300)
+    assert not any("consumer.heartbeat.interval.ms=" in line for line in told)
+
+
+def test_a_member_that_leaves_releases_what_it_had() -> None:
+    steps: list[tuple[int, Any]] = [
+        *((0, each) for each in (joins("a"), joins("b"), *settled(2, {"a": [0], "b": [1]}))),
+        *((100, each) for each in (said(CURRENT, "b"), said(TARGET, "b"), said(MEMBER, "b"))),
+        *((150, each) for each in aims(3, {"a": [0, 1]})), (2600, has("a", 3, [0, 1])),
+    ]  # fmt: skip
+    targets = Targets(lambda: NAMES)
+    targets.take([Logged(ms, each) for ms, each in steps])
+
+    assert [(each.ms, each.epoch, each.new) for each in targets.hand_overs("g")] == [(2500, 3, "a")]
+    assert targets.hand_overs("another") == []
 
 
 def test_a_topic_without_a_name_is_asked_for_once() -> None:

@@ -29,6 +29,11 @@ def last(story: LogStory) -> Rebalance:
     return rebalances(story.log)[-1]
 
 
+def parts(found: Rebalance) -> dict[str, tuple[float, float | None, tuple[str, ...], str]]:
+    """Part of the stop -> its bounds, on whom it depends, and by which setting."""
+    return {p.what: (p.at_least_ms, p.at_most_ms, p.who, p.setting) for p in found.parts}
+
+
 def three() -> LogStory:
     return LogStory().given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}).wait(60)
 
@@ -232,7 +237,8 @@ def test_a_member_that_left_or_expired_has_one_time_for_each() -> None:
     found = last(story)
     assert (found.at_least_ms, found.at_most_ms, found.expired_ms) == (20, 61_000, 6020)
     [cost] = [line for line in lines("g", True, [found]) if "without owner" in line]
-    assert "2 partitions without owner for 20 ms if the member left, about 6.0 s if its session expired" in cost
+    assert "at least 40 partition-ms without owner, 2 partitions for 20 ms if the member left, about 6.0 s if" in cost
+    assert parts(found)["heard"][1] is None  # nobody had to hear of its silence
     assert "at most" not in cost
 
     proven = three().commit(2, 3).wait(1).given({"a": [0, 1, 2], "c": [4, 5, 3]}).commit(2, 3)
@@ -273,3 +279,79 @@ def test_a_group_that_its_last_member_leaves_has_not_rebalanced() -> None:
     assert len(found) == 3
     alone = LogStory().given({"a": [0]}).wait(1).given({})
     assert next(lines("g", True, rebalances(alone.log))).startswith("[bold]g[/]: 1 rebalance; now")
+
+
+def cooperative(second_s: float) -> LogStory:
+    """d joins a, b and c, which keep what they have: a and b give one partition up each, and d has both later."""
+    story = LogStory("cooperative-sticky").given({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, cooperative=True).wait(60)
+    story.commit(1, 3).wait(1)
+    story.given({"a": [0], "b": [2], "c": [4, 5], "d": []}, cooperative=True).wait(second_s)
+    return story.given({"a": [0], "b": [2], "c": [4, 5], "d": [1, 3]}, cooperative=True).wait(0.04).commit(1, 3)
+
+
+def test_a_cooperative_stop_is_split_into_its_second_round_and_its_ends() -> None:
+    found = last(cooperative(2.9))
+
+    assert parts(found) == {
+        "assigned": (20, 20, ("a",), ""),
+        "second round": (0, 2880, ("a", "b"), "heartbeat.interval.ms"),
+        "taken over": (0, 40, ("d",), ""),
+    }
+    told = [line.strip() for line in lines("g", True, [found])]
+    [cost] = [line for line in told if "partition-ms" in line]
+    assert cost.startswith(
+        "40 to 7,880 partition-ms without owner, 2 partitions for at least 20 ms, at most 3.9 s; moved"
+    )
+    [second] = [line for line in told if "joined again" in line and line.startswith("[dim]")]
+    assert second.startswith("[dim]up to 2.9 s[/] until those that gave partitions up")
+    assert second.endswith(": a, b (heartbeat.interval.ms)")
+    [advised] = [line for line in advice([found]) if line.startswith("A second round took up to 2.9 s: a, b gave")]
+    assert "guard()" in advised
+
+
+def test_a_quick_second_round_needs_no_advice() -> None:
+    assert not any("second round" in line for line in advice([last(cooperative(0.05))]))
+
+
+def test_an_eager_stop_is_split_into_who_had_to_hear_of_it_and_the_leader() -> None:
+    """Every member stopped when it heard of it, so the last commits before bound that."""
+    story = three().commit(0, 2, 4).wait(2.5)
+    story.given({"a": [0], "b": [2, 3], "c": [4, 5], "d": [1]}, join_ms=1200).wait(0.5).commit(0, 1, 2, 3, 4, 5)
+    found = last(story)
+
+    assert parts(found) == {
+        "heard": (0, 1300, ("a", "b", "c"), "heartbeat.interval.ms"),
+        "assigned": (1200, 1200, ("a",), ""),
+        "taken over": (0, 500, ("a", "b", "c", "d"), ""),
+    }
+    said = advice([found])
+    assert any(line.startswith("Partitions waited up to 1.3 s until a, b, c had heard") for line in said)
+    assert any(line.startswith("a took 1.2 s to assign, as the leader") for line in said)
+
+
+def test_only_what_a_leaver_had_stops_in_a_cooperative_group() -> None:
+    story = (
+        LogStory("cooperative-sticky").given({"a": [0, 1], "b": [2]}, cooperative=True).wait(60).commit(0, 2).wait(2)
+    )
+    found = last(story.given({"a": [0, 1, 2]}, cooperative=True).wait(1).commit(2))
+
+    assert parts(found) == {
+        "heard": (0, 1980, ("a",), "heartbeat.interval.ms"),
+        "assigned": (20, 20, ("a",), ""),
+        "taken over": (0, 1000, ("a",), ""),
+    }
+
+
+def test_without_commits_and_times_nothing_is_made_up() -> None:
+    found = last(three().given({"a": [0], "b": [2, 3], "c": [4, 5], "d": [1]}))
+    assert parts(found)["heard"][1] is parts(found)["taken over"][1] is None
+    assert not any("had heard" in line for line in [*lines("g", True, [found]), *advice([found])])
+    story = three()
+    old = story.given({"a": [0], "b": [2, 3], "c": [4, 5], "d": [1]}, join_ms=story.ms)
+    assert last(old).parts == ()
+
+
+def test_a_rebalance_that_stops_nobody_has_no_parts() -> None:
+    story = LogStory("cooperative-sticky").given({"a": [0, 1]}, cooperative=True).wait(60)
+    assert last(story.given({"a": [0, 1], "b": []}, cooperative=True)).parts == ()
+    assert rebalances(three().log)[0].parts == ()

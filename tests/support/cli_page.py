@@ -31,6 +31,14 @@ for a session that expired. A move is *needless* if an optimally balanced assign
 groups with racks or with assignors that balance something else. A group that its last member leaves has not rebalanced.
 A classic member gets another member id when it joins again, so the log can't tell a new process on its host from one
 that lived on. Compaction removes old generations; `why` names those missing.
+
+Of each rebalance `why` first tells the partition-ms without an owner and the longest such time, then what that time
+consists of and on whom each part depends: until all members had heard of the rebalance and joined
+(`heartbeat.interval.ms`), the leader's assignor, the second round of a cooperative rebalance (the callbacks of those
+that gave partitions up, then `heartbeat.interval.ms` of all others), and the new owners' first commits. The log does
+not show which member joined last, nor callbacks, so these parts are upper bounds. A KIP-848 group's log has the release
+of each partition and its assignment: that time ends with the new owner's next heartbeat
+(`consumer.heartbeat.interval.ms`).
 """
 
 
