@@ -84,7 +84,7 @@ def _tables(spark: SparkSession, size: int) -> dict[str, int]:
         keys.per_partition(distinct).write.parquet(f"{out}/partition_keys")
         keys.hot(distinct).write.parquet(f"{out}/hot_keys")
         partitioners(distinct, "run", _PARTITIONS, _COUNTS).write.parquet(f"{out}/partitioner_what_if")
-        list(findings.misplaced(distinct, "java"))
+        list(findings.misplaced(distinct, "java", _PARTITIONS))
         list(findings.split_keys(distinct))
         info = spark.sparkContext._jsc.sc().getRDDStorageInfo()
         kept = {"cached_memory_bytes": sum(each.memSize() for each in info),

@@ -34,7 +34,7 @@ class AnalysisOptions:
         window: Length of the windows of placement, in Spark's syntax.
         run_id: Id on every row; None: the history's id if it has one run, else the time.
         reference: The preset that keys should follow; None: no comparison.
-        hot_key_share: A key with a larger share of its topic's records is a finding; 0..1.
+        hot_key_share: A key with a larger share of its topic's records or bytes is a finding; 0..1.
         counts: Partition counts to try every rule with; none: no what-if of partitioners.
         tasks: Minimum number of tasks that read the records; None: one per topic-partition.
         target: The file, unit and lifetime of the weights.
@@ -71,7 +71,7 @@ def analyze(
         window: Length of the windows of ``placement``, e.g. ``"10 seconds"``.
         run: Id on every row; None: the history's id if it has one run, else the time.
         reference: The preset of `producers` that keys should follow; None: no comparison.
-        hot_key_share: A key with a larger share of its topic's records is a finding; more than 0, at most 1.
+        hot_key_share: A key with a larger share of its topic's records or bytes is a finding; more than 0, at most 1.
         partition_counts: Partition counts to try every rule with, for ``partitioner_what_if``.
         weights_unit: ``"records_per_s"`` or ``"bytes_per_s"``, for ``partition_weights``.
         min_partitions: Minimum number of tasks that read the records; None: one per topic-partition.
@@ -310,7 +310,7 @@ class Tables:
         wanted, distinct = self._options, keys.distinct(self._counts)
         found = [
             *findings.hot_keys(self.hot_keys, self._topics.partitions, wanted.hot_key_share),
-            *(findings.misplaced(distinct, wanted.reference) if wanted.reference else ()),
+            *(findings.misplaced(distinct, wanted.reference, self._topics.partitions) if wanted.reference else ()),
             *findings.split_keys(distinct),
             *(findings.disordered(self._disorder) if self._disorder is not None else ()),
             *findings.ownership(self.group_timeline),

@@ -91,7 +91,7 @@ def run(
     ] = None,
     reference: Reference = "java",
     hot_key_share: Annotated[
-        float, typer.Option(help="Share of its topic's records above which a key is a finding; 0 to 1.")
+        float, typer.Option(help="Share of its topic's records or bytes above which a key is a finding; 0 to 1.")
     ] = 0.2,
     what_if_counts: Annotated[
         str | None,

@@ -5,17 +5,20 @@ A run without faults has no findings. What was checked depends on the sources; `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as sf
 
 from kafka_assignors.history.departures import UNPROVEN
+from kafka_assignors.producers import partition_for_key
+from kafka_assignors.producers.core.audit import FAMILIES
 
 from . import schema
-from .load.keys import sample
+from .load.keys import placed_by, sample
 from .load.timestamps import impossible
 
 CAP = 100
@@ -23,6 +26,9 @@ CAP = 100
 
 OTHER_RULE = 0.2
 """Share of misplaced keyed records above which the producers do not use the reference rule at all."""
+
+EXPLAINED, CHANCE = 0.9, 0.01
+"""Another rule explains misplaced keys if it places this share of them where they lie, and chance hardly would."""
 
 CLOCK_S = 1.0
 """Deviation of a wall clock from the monotonic one that counts as a jump."""
@@ -42,7 +48,9 @@ def judged(said: Mapping[str, Any]) -> list[str]:
     """
     found = []
     if said["topics"]:
-        found.append("No key exceeds the limit on its share of its topic's records, and no key is on two partitions.")
+        found.append(
+            "No key exceeds the limit on its share of its topic's records or bytes, and no key is on two partitions."
+        )
         if any(topic["judged_records"] for topic in said["topics"]):
             found.append("All keys are on the partition of the reference rule.")
         else:
@@ -80,7 +88,7 @@ def printable(key: bytes | None) -> str:
 
 
 def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Iterator[tuple[Any, ...]]:
-    """Keys that have a larger share of their topic's records than `limit`.
+    """Keys that have a larger share of their topic's records or bytes than `limit`.
 
     Args:
         hot: `schema.HOT_KEYS`.
@@ -89,25 +97,35 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
 
     Cost: one small job.
     """
-    found = hot.where((sf.col("share") > limit) & (sf.col("rank") <= CAP)).orderBy("run", "topic", "rank")
+    over = (sf.col("share") > limit) | (sf.col("byte_share") > limit)
+    found = hot.where(over).orderBy("run", "topic", sf.desc("records"), "key_hash")
     for key in found.collect():
-        bound = key["share"] * partitions[key["topic"]]
+        shares = {"records": key["share"], "bytes": key["byte_share"]}
+        told = {what: share for what, share in shares.items() if share > limit}
+        worst = max(told, key=told.__getitem__)
+        bound = told[worst] * partitions[key["topic"]]
         yield row(
             key["run"], "hot-key",
-            f"key {printable(key['key_sample'])} has {key['share']:.1%} of the records of {key['topic']}"
-            + (f": its partition has at least {bound:.1f} x the mean records under any rule" if bound > 1 else ""),
+            f"key {printable(key['key_sample'])} has "
+            + " and ".join(f"{share:.1%} of the {what}" for what, share in told.items())
+            + f" of {key['topic']}"
+            + (f" ({key['share']:.1%} of its records)" if "records" not in told else "")
+            + (f": its partition has at least {bound:.1f} x the mean {worst} under any rule" if bound > 1 else ""),
             topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
         )  # fmt: skip
 
 
-def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...]]:
+def misplaced(keys: DataFrame, reference: str | None, partitions: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
     """Keys whose records the reference rule puts on another partition; one row for the topic if most are.
+
+    If another client's rule explains where they lie, it is named.
 
     Args:
         keys: The result of `keys.distinct`.
         reference: The rule behind their `home`.
+        partitions: topic -> partition count.
 
-    Cost: two jobs over the keys.
+    Cost: three jobs over the keys; without misplaced keys two.
     """
     wrong = sf.col("home") != sf.col("partition")
     shares = (
@@ -117,26 +135,82 @@ def misplaced(keys: DataFrame, reference: str | None) -> Iterator[tuple[Any, ...
             sf.sum("records").alias("keyed"), sf.sum(sf.when(wrong, sf.col("records")).otherwise(0)).alias("elsewhere")
         )
     )
+    topics = shares.where("elsewhere > 0").orderBy("run", "topic").collect()
+    others = _explained(keys.where(wrong), partitions) if topics else {}
     single = []
-    for topic in shares.where("elsewhere > 0").orderBy("run", "topic").collect():
+    for topic in topics:
+        name = topic["topic"]
         if topic["elsewhere"] <= OTHER_RULE * topic["keyed"]:
-            single.append(topic["topic"])
+            single.append(name)
             continue
         yield row(
             topic["run"], "misplaced",
-            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} are not on the partition of "
-            f"{reference}: do its producers use another rule (--reference), or did the topic grow?",
-            topic=topic["topic"], records=topic["elsewhere"],
+            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {name} are not on the partition of {reference}"
+            + ": "
+            + (
+                others[name].sentence if name in others
+                else "do its producers use another rule (--reference), or did the topic grow?"
+            ),
+            topic=name, records=topic["elsewhere"],
         )  # fmt: skip
-    yield from _listed(
-        keys.where(wrong & sf.col("topic").isin(single)),
-        "misplaced",
-        [sf.desc("records"), "topic", "partition", "first_offset"],
-        lambda key: (
-            f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {key['topic']}-{key['partition']}: "
-            f"{reference} puts the key at {key['topic']}-{key['home']}"
-        ),
+
+    def say(key: Row) -> str:
+        name = key["topic"]
+        said = (
+            f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {name}-{key['partition']}: "
+            f"{reference} puts the key at {name}-{key['home']}"
+        )
+        other = others.get(name)
+        if other is None or partition_for_key(bytes(key["key"]), partitions[name], other.preset) != key["partition"]:
+            return said
+        return f"{said}, {other.preset} here"
+
+    order = [sf.desc("records"), "topic", "partition", "first_offset"]
+    yield from _listed(keys.where(wrong & sf.col("topic").isin(single)), "misplaced", order, say)
+
+
+class _Other(NamedTuple):
+    """The rule that explains where a topic's misplaced keys lie."""
+
+    preset: str
+    records: int
+    of_records: int
+
+    @property
+    def sentence(self) -> str:
+        which = "they" if self.records == self.of_records else f"{self.records / self.of_records:.1%} of them"
+        name = FAMILIES[self.preset].rpartition(": ")[2].partition(",")[0]
+        return (
+            f"{which} are where {name} puts them. If all producers are of that kind, compare with --reference "
+            f"{self.preset}; a mix of both splits keys"
+        )
+
+
+def _explained(misplaced_keys: DataFrame, partitions: Mapping[str, int]) -> dict[str, _Other]:
+    """Topic -> the rule that places its misplaced keys where they lie; topics without one are left out."""
+    prior = list(FAMILIES)  # of rules that place alike on so many partitions, the first is named
+    rows = placed_by(misplaced_keys, partitions, prior).collect()
+    best = {row["topic"]: row for row in sorted(rows, key=lambda row: (row["keys"], -prior.index(row["preset"])))}
+    return {
+        topic: _Other(found["preset"], found["records"], found["of_records"])
+        for topic, found in best.items()
+        if found["keys"] >= EXPLAINED * found["of_keys"]
+        and by_chance(found["keys"], found["of_keys"], partitions[topic]) < CHANCE
+    }
+
+
+def by_chance(agreeing: int, of: int, n: int) -> float:
+    """Bound on the probability that one of all rules places so many of `of` keys on their partitions by chance.
+
+    >>> by_chance(1, 1, 6) > 1, by_chance(5, 5, 6) < 0.001, by_chance(10**6, 10**6, 6)
+    (True, True, 0.0)
+    """
+    if n < 2:
+        return 1.0
+    logarithm = (
+        math.lgamma(of + 1) - math.lgamma(agreeing + 1) - math.lgamma(of - agreeing + 1) - agreeing * math.log(n)
     )
+    return len(FAMILIES) * math.exp(min(0.0, logarithm))
 
 
 def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -323,7 +397,7 @@ def _listed(found: DataFrame, kind: str, order: list[Any], say: Callable[[Row], 
         yield row(said.pop("run"), kind, say(one), **{k: v for k, v in said.items() if k in _FIELDS})
     if len(rows) > CAP:
         more = found.count() - CAP
-        yield row(rows[0]["run"], kind, f"and {more} more of this kind", records=more)
+        yield row(rows[0]["run"], kind, f"and {more:,} more of this kind", more=more)
 
 
 _FIELDS = frozenset(schema.FINDINGS.names) - {"run", "kind", "text"}

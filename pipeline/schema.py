@@ -154,6 +154,7 @@ PARTITION_KEYS = _table(
     ("keys", LONG, NEVER),  # distinct keys, exact
     ("top_key_hash", LONG, OR_NULL),  # key_hash of the key with the most records, ties to the lower; null: no keys
     ("top_key_share", DOUBLE, NEVER),  # its records / the partition's records, 0..1; 0: no keys
+    ("top_byte_share", DOUBLE, NEVER),  # bytes of the key with the most bytes / the partition's bytes; 0: no keys
     ("moved_keys", LONG, NEVER),  # its keys with records on other partitions of the topic too, among the records read
     ("judged_records", LONG, NEVER),  # records whose key was compared with the reference rule
     ("misplaced_records", LONG, NEVER),  # those that the reference rule puts on another partition
@@ -163,16 +164,18 @@ PARTITION_KEYS = _table(
 HOT_KEYS = _table(
     ("run", STRING, NEVER),
     ("topic", STRING, NEVER),
-    ("rank", INT, NEVER),  # from 1, by records, then by hash
+    ("rank", INT, OR_NULL),  # from 1, by records, then by hash; null: not among the first 100
+    ("byte_rank", INT, OR_NULL),  # from 1, by bytes, then by hash; null: likewise
     ("key_hash", LONG, NEVER),
     ("key_sample", BINARY, NEVER),  # its first 64 bytes
     ("records", LONG, NEVER),
     ("bytes", LONG, NEVER),  # B of keys, values and headers
     ("share", DOUBLE, NEVER),  # of the topic's records, 0..1
+    ("byte_share", DOUBLE, NEVER),  # of the topic's bytes, 0..1
     ("partition", INT, NEVER),  # partition with most of its records, ties to the lower
     ("partitions", INT, NEVER),  # number of partitions it is on; above 1: the key moved
 )
-"""One row per topic and key among its 100 keys with the most records; exact."""
+"""One row per topic and key among its 100 keys with the most records, or its 100 with the most bytes; exact."""
 
 FINDINGS = _table(
     ("run", STRING, NEVER),
@@ -185,9 +188,10 @@ FINDINGS = _table(
     ("first_offset", LONG, OR_NULL),
     ("last_offset", LONG, OR_NULL),  # inclusive
     ("records", LONG, OR_NULL),  # number of records concerned
+    ("more", LONG, OR_NULL),  # this row counts so many further faults of its kind; null: it is a fault itself
     ("text", STRING, NEVER),  # one sentence
 )
-"""One row per fault, at most 100 per kind; one more row then counts the rest."""
+"""One row per fault, at most 100 per kind, those with the most records; one more row then counts the rest."""
 
 TOPIC_LOAD = _table(
     ("run", STRING, NEVER),

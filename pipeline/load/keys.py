@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.producers.batch import partitions_for_keys
+from kafka_assignors.producers.batch import partitions_for_keys, partitions_for_tries
 
 from .. import schema
 
 HOT_KEYS = 100
-"""Maximum keys per topic that `hot` keeps."""
+"""Maximum keys per topic that `hot` keeps, by records and by bytes each."""
 
 SAMPLE_BYTES = 64
 
@@ -131,6 +131,8 @@ def per_partition(keys: DataFrame) -> DataFrame:
         # max() of the complement picks the lower hash if two keys have the same number of records
         sf.max(sf.when(has_key, sf.struct("records", sf.bitwise_not("key_hash").alias("not_hash")))).alias("top"),
         sf.sum("records").alias("records"),
+        sf.sum("bytes").alias("bytes"),
+        sf.max(sf.when(has_key, sf.col("bytes"))).alias("top_bytes"),
         sf.count_if(sf.col("low") != sf.col("high")).alias("moved_keys"),
         *(
             sf.sum(sf.when(which, sf.col("records")).otherwise(0)).alias(name)
@@ -143,12 +145,13 @@ def per_partition(keys: DataFrame) -> DataFrame:
     top = {
         "top_key_hash": sf.bitwise_not("top.not_hash"),
         "top_key_share": sf.coalesce(sf.col("top.records") / sf.col("records"), sf.lit(0.0)),
+        "top_byte_share": sf.coalesce(sf.try_divide("top_bytes", "bytes"), sf.lit(0.0)),
     }
     return schema.conform(rows.withColumns(top), schema.PARTITION_KEYS)
 
 
 def hot(keys: DataFrame) -> DataFrame:
-    """The keys with the most records, at most `HOT_KEYS` per topic.
+    """The keys with the most records, and those with the most bytes, at most `HOT_KEYS` of each per topic.
 
     Args:
         keys: The result of `distinct`.
@@ -160,8 +163,7 @@ def hot(keys: DataFrame) -> DataFrame:
     `HOT_KEYS`.
     """
     key = ["run", "topic", "key_hash", "key"]
-    # Compute only the rank per topic: Spark then drops the other keys before it shuffles by topic.
-    ranked = (
+    each = (
         keys.where("key_hash is not null")
         .groupBy(*key)
         .agg(
@@ -171,18 +173,66 @@ def hot(keys: DataFrame) -> DataFrame:
             # max() of the complement picks the lower partition if two have the same number of records
             sf.max(sf.struct("records", sf.bitwise_not("partition").alias("not_partition"))).alias("most"),
         )
-        .withColumn("rank", sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc("records"), "key_hash")))
-        .where(sf.col("rank") <= HOT_KEYS)
     )
-    topics = keys.groupBy("run", "topic").agg(sf.sum("records").alias("of_topic"))
+
+    # Compute only one rank per topic at a time: Spark then drops the other keys before it shuffles by topic.
+    def first(by: str, rank: str) -> DataFrame:
+        place = sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc(by), "key_hash"))
+        return each.withColumn(rank, place).where(sf.col(rank) <= HOT_KEYS)
+
+    both = first("records", "rank").unionByName(first("bytes", "byte_rank"), allowMissingColumns=True)
+    ranked = both.groupBy(*key).agg(
+        *(sf.first(name).alias(name) for name in ("records", "bytes", "partitions", "most")),
+        *(sf.max(name).alias(name) for name in ("rank", "byte_rank")),
+    )
+    topics = keys.groupBy("run", "topic").agg(
+        sf.sum("records").alias("of_topic"), sf.sum("bytes").alias("bytes_of_topic")
+    )
     return schema.conform(
         ranked.join(sf.broadcast(topics), ["run", "topic"])
         .withColumn("share", sf.col("records") / sf.col("of_topic"))
+        .withColumn("byte_share", sf.coalesce(sf.try_divide("bytes", "bytes_of_topic"), sf.lit(0.0)))
         .withColumn("key_sample", sample("key"))
         .withColumn("partition", sf.bitwise_not("most.not_partition")),
         schema.HOT_KEYS,
         strict=False,
     )
+
+
+def placed_by(keys: DataFrame, partitions: Mapping[str, int], presets: Sequence[str]) -> DataFrame:
+    """How many keys each preset places where they lie.
+
+    Args:
+        keys: Rows of `distinct` with a key.
+        partitions: topic -> partition count.
+        presets: Presets of `producers`.
+
+    Returns:
+        ``topic, preset, keys, of_keys, records, of_records``: those that it places where they lie, and all.
+
+    Cost: lazy; each key is hashed once per hash, as whole columns.
+    """
+
+    def agree(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            topics, found, place, records = (batch.column(name) for name in ("topic", "key", "partition", "records"))
+            rows = []
+            for topic in pc.unique(topics).to_pylist():
+                of_topic = pc.equal(topics, topic)
+                mine, many = np.asarray(place.filter(of_topic)), np.asarray(records.filter(of_topic))
+                tries = [(preset, partitions[topic]) for preset in presets]
+                for preset, to in zip(presets, partitions_for_tries(found.filter(of_topic), tries), strict=True):
+                    there = to == mine
+                    rows.append((topic, preset, int(there.sum()), len(mine), int(many[there].sum()), int(many.sum())))
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    names = ["topic", "preset", "keys", "of_keys", "records", "of_records"]
+    kinds = [pa.string(), pa.string(), *4 * [pa.int64()]]
+    each = keys.select("topic", "key", "partition", "records").mapInArrow(
+        agree, "topic string, preset string, " + ", ".join(f"{name} long" for name in names[2:])
+    )
+    return each.groupBy("topic", "preset").agg(*(sf.sum(name).alias(name) for name in names[2:]))
 
 
 def sample(key: str) -> Column:

@@ -32,8 +32,14 @@ def write(said: Mapping[str, Any], more: Details, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn: dict[str, list[tuple[str, str]]] = {}
     for topic in sorted(said["topics"], key=lambda each: -each["max_over_mean"])[:TOPICS]:
-        title = f"{short(topic['topic'], 60)}: records; fullest / mean {topic['max_over_mean']:.2f} (bytes)"
-        drawn.setdefault("load", []).append((title, topic_view(topic, said, more)["bars"]))
+        view = topic_view(topic, said, more)
+        for what, worst, drawing in (
+            ("records", topic["record_max_over_mean"], view["bars"]),
+            ("bytes", topic["max_over_mean"], view["byte_bars"]),
+        ):
+            if drawing:
+                title = f"{short(topic['topic'], 60)}: {what}; fullest / mean {worst:.2f}"
+                drawn.setdefault("load", []).append((title, drawing))
     rules: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in said["partitioners"]:
         of_topic = rules.setdefault(row["topic"], {})

@@ -116,12 +116,26 @@ def render(said: Mapping[str, Any], more: Details) -> str:
         title=f"run {', '.join(runs)}" if runs else "no run",
         begin=begin,
         end=end,
-        kinds=[(KINDS.get(k, k), [f["text"] for f in found if f["kind"] == k]) for k in _kinds(said)],
+        kinds=[
+            (KINDS.get(k, k), [f["text"] for f in mine], faults(mine))
+            for k in _kinds(said)
+            if (mine := [f for f in found if f["kind"] == k])
+        ],
+        faults=faults(found),
         topics=[topic_view(topic, said, more) for topic in said["topics"]],
         groups=[group_view(group, said, more) for group in said["groups"]],
         judged=judged(said),
     )
     return page
+
+
+def faults(found: Iterable[Mapping[str, Any]]) -> int:
+    """Number of faults behind findings: a row with ``more`` counts those that are not listed.
+
+    >>> faults([{"more": None}, {"more": 524}])
+    525
+    """
+    return sum(finding["more"] or 1 for finding in found)
 
 
 def _kinds(said: Mapping[str, Any]) -> list[str]:
@@ -142,16 +156,12 @@ def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details)
     """Template values of one topic."""
     name = topic["topic"]
     hot = [key for key in said["hot_keys"] if key["topic"] == name]
-    hottest: dict[int, float] = {}
-    for key in hot:
-        if key["partitions"] == 1:  # else only a part of its records is there
-            hottest[key["partition"]] = max(hottest.get(key["partition"], 0), key["records"])
-    records = records_per_partition(topic)
     times, values = _binned(more.windows.get(name, ()))
     tried = [row for row in said["partitioners"] if row["topic"] == name]
     return {
         **topic,
-        "bars": svg.bars(records, hottest, "records"),
+        "bars": bars(topic, "records"),
+        "byte_bars": bars(topic, "bytes") if bytes_differ(topic) else Markup(),
         "over_time": svg.over_time(values, [_time(at) for at in times], "records") if len(values) > 1 else Markup(),
         "hot": hot,
         "counts": sorted({(row["partitions"], row["current"]) for row in tried}),
@@ -160,12 +170,26 @@ def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details)
     }  # fmt: skip
 
 
-def records_per_partition(topic: Mapping[str, Any]) -> list[int]:
-    """Records per partition (index = partition) of a topic of the summary."""
-    records = [0] * topic["partitions"]
+def bars(topic: Mapping[str, Any], what: str) -> Markup:
+    """Records or bytes per partition of a topic of the summary, with the part of each partition's largest key."""
+    largest = {load["partition"]: load[f"top_key_{what}"] for load in topic["loads"]}
+    return svg.bars(per_partition(topic, what), largest, what)
+
+
+def per_partition(topic: Mapping[str, Any], what: str) -> list[int]:
+    """``records`` or ``bytes`` per partition (index = partition) of a topic of the summary."""
+    loads = [0] * topic["partitions"]
     for load in topic["loads"]:
-        records[load["partition"]] = load["records"]
-    return records
+        loads[load["partition"]] = load[what]
+    return loads
+
+
+def bytes_differ(topic: Mapping[str, Any]) -> bool:
+    """Whether bytes are spread in another way than records: by a tenth of the mean on a partition."""
+    if not topic["bytes"]:
+        return False
+    shares = ((load["records"] / topic["records"], load["bytes"] / topic["bytes"]) for load in topic["loads"])
+    return any(abs(records - of_bytes) * topic["partitions"] >= 0.1 for records, of_bytes in shares)
 
 
 def _cell(tried: Sequence[Mapping[str, Any]], rule: str, n: int) -> dict[str, Any]:

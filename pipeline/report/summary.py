@@ -19,15 +19,17 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     """The most important figures of the tables of `schema.TABLES`.
 
     Returns:
-        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD` and ``loads`` (records, bytes and
-        share of each partition that has any), ``judged_records`` (compared with the reference rule) and
+        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD`, ``record_max_over_mean`` (the
+        same of records), ``loads`` (records, bytes and share of each partition that has any, and those of its key with
+        the most: ``top_key_records``, ``top_key_bytes``), ``judged_records`` (compared with the reference rule) and
         ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
         ``source`` (callback or coordlog), longest gap (null without callbacks), its bounds, and overlap (ms).
         ``lags``: the rows of `schema.GROUP_LAG`, per group the largest lag first. ``rebalances``: the rows of
         `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all
         rebalances, and its worst load. ``partitioners``: per topic, rule and partition count its
-        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic, as
-        `schema.HOT_KEYS`. ``findings``: one sentence per fault. ``rejected``: reason -> lines or offsets. All sorted,
+        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic by
+        records and by bytes, as `schema.HOT_KEYS`. ``findings``: one sentence per fault, per kind those with the most
+        records first; a row with ``more`` counts the rest. ``rejected``: reason -> lines or offsets. All sorted,
         all plain JSON values.
 
     Cost: thirteen small jobs; driver memory of O(partitions + rebalances).
@@ -40,8 +42,10 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     tried = tables["partitioner_what_if"].drop("records_per_partition")
     partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
     reasons = tables["rejected"].groupBy("reason").agg(sf.sum("rows").alias("rows")).collect()
-    hot = tables["hot_keys"].where(sf.col("rank") <= SHOWN_KEYS).orderBy("run", "topic", "rank").collect()
-    found = tables["findings"].orderBy("run", "kind", "topic", "partition", "first_offset", "text").collect()
+    first = (sf.col("rank") <= SHOWN_KEYS) | (sf.col("byte_rank") <= SHOWN_KEYS)
+    hot = tables["hot_keys"].where(first).orderBy("run", "topic", sf.desc("records"), "key_hash").collect()
+    order = ("topic", "partition", "first_offset", "text")
+    found = tables["findings"].orderBy("run", "kind", "more", sf.desc_nulls_last("records"), *order).collect()
     rows = {
         "placement": windows,
         "topic_load": len(topics),
@@ -70,7 +74,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     }
 
 
-_FINDING = ("kind", "group", "topic", "partition", "member", "records", "text")
+_FINDING = ("kind", "group", "topic", "partition", "member", "records", "more", "text")
 
 
 def _topics(tables: dict[str, DataFrame]) -> tuple[list[dict[str, Any]], int]:
@@ -83,10 +87,15 @@ def _topics(tables: dict[str, DataFrame]) -> tuple[list[dict[str, Any]], int]:
     )  # fmt: skip
     windows = 0
     numbered: dict[tuple[str, str], int] = defaultdict(int)
-    compared = tables["partition_keys"].groupBy("run", "topic").agg(sf.sum("judged_records").alias("records"))
-    judged = {(row["run"], row["topic"]): row["records"] for row in compared.collect()}
+    judged: dict[tuple[str, str], int] = defaultdict(int)
+    tops: dict[tuple[str, str, int], tuple[float, float]] = {}
+    for row in tables["partition_keys"].collect():
+        judged[row["run"], row["topic"]] += row["judged_records"]
+        tops[row["run"], row["topic"], row["partition"]] = row["top_key_share"], row["top_byte_share"]
     for row in sorted(per_partition.collect(), key=lambda row: row[:3]):
         load = {name: row[name] for name in ("partition", "records", "bytes")}
+        top = tops.get(row[:3], (0.0, 0.0))
+        load |= {"top_key_records": round(top[0] * row["records"]), "top_key_bytes": round(top[1] * row["bytes"])}
         loads.setdefault((row["run"], row["topic"]), []).append(load)
         windows += row["windows"]
         numbered[row["run"], row["topic"]] += row["numbered"]
@@ -94,9 +103,11 @@ def _topics(tables: dict[str, DataFrame]) -> tuple[list[dict[str, Any]], int]:
     for topic in topics:
         topic["loads"] = loads.get((topic["run"], topic["topic"]), [])
         topic["numbered_records"] = numbered[topic["run"], topic["topic"]]
-        topic["judged_records"] = judged.get((topic["run"], topic["topic"]), 0)
+        topic["judged_records"] = judged[topic["run"], topic["topic"]]
         for load in topic["loads"]:
             load["share"] = load["records"] / topic["records"]
+        most = max((load["share"] for load in topic["loads"]), default=0.0)
+        topic["record_max_over_mean"] = most * topic["partitions"]
     return topics, windows
 
 

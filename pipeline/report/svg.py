@@ -42,7 +42,7 @@ class Interval:
 
 
 def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: int = 150) -> Markup:
-    """Load per partition (index = partition), the hottest key's part darker, a dashed line at the mean."""
+    """Load per partition (index = partition), its largest key's part in another colour, a dashed line at the mean."""
     top, bottom, left = 18, 18, 4
     most, mean = max(loads, default=0), sum(loads) / max(1, len(loads))
     scale = (height - top - bottom) / most if most else 0
@@ -54,6 +54,7 @@ def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: in
         for p, load in enumerate(loads):
             x, y = left + (p + 0.5) * step - wide / 2, base - load * scale
             label = f"partition {p}: {load:,.0f} {what}, {load / mean if mean else 0:.2f} x the mean"
+            label += f"; its largest key {hot[p]:,.0f}" if hot.get(p) else ""
             out.append(f"<g><title>{escape(label)}</title>")
             out.append(f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{load * scale:.1f}"/>')
             if p in hot and (part := min(hot[p], load)):
@@ -214,12 +215,17 @@ def _seconds(start: int, end: int, x: Callable[[int], float], y: float) -> Itera
     tick = next(s for s in ticks if seconds / s <= 11)
     for k in range(int(seconds / tick) + 1):
         at = x(start + int(k * tick * 1e9))
-        yield f'<text class="dim" x="{at:.1f}" y="{y:.0f}">{_span(k * tick)}</text>'
+        yield f'<text class="dim" x="{at:.1f}" y="{y:.0f}">{span(k * tick, tick)}</text>'
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float, tick: float) -> str:
+    """A time on an axis, in the largest unit in which all multiples of its tick are whole.
+
+    >>> span(70, 10), span(90, 30), span(600, 300), span(3600, 900), span(14400, 14400), span(0.5, 0.5)
+    ('70 s', '90 s', '10 min', '60 min', '4 h', '0.5 s')
+    """
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
+        if tick >= size:
             return f"{seconds / size:g} {unit}"
     return f"{seconds:g} s"
 

@@ -61,8 +61,13 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _topic() -> dict[str, Any]:
-    load = _object(partition=COUNT, records=COUNT, bytes=COUNT, share=NUMBER)
-    return _row(schema.TOPIC_LOAD, loads={"type": "array", "items": load}, numbered_records=COUNT, judged_records=COUNT)
+    load = _object(
+        partition=COUNT, records=COUNT, bytes=COUNT, share=NUMBER, top_key_records=COUNT, top_key_bytes=COUNT
+    )
+    return _row(
+        schema.TOPIC_LOAD, loads={"type": "array", "items": load}, numbered_records=COUNT, judged_records=COUNT,
+        record_max_over_mean=NUMBER,
+    )  # fmt: skip
 
 
 def _group() -> dict[str, Any]:
@@ -82,7 +87,7 @@ def _assignor() -> dict[str, Any]:
 def _finding() -> dict[str, Any]:
     return _object(
         kind=TEXT, group=_or_null(TEXT), topic=_or_null(TEXT), partition=_or_null(COUNT), member=_or_null(TEXT),
-        records=_or_null(COUNT), text=TEXT,
+        records=_or_null(COUNT), more=_or_null(COUNT), text=TEXT,
     )  # fmt: skip
 
 

@@ -26,12 +26,16 @@ NASTY = 'a<script>alert("1")</script>&$x_1$-' + "very.long." * 20
 
 
 def topic(name: str, records: list[int]) -> dict[str, Any]:
-    loads = [{"partition": p, "records": n, "bytes": n * 9, "share": 0} for p, n in enumerate(records) if n]
+    loads = [
+        {"partition": p, "records": n, "bytes": n * 9, "share": 0, "top_key_records": n // 3, "top_key_bytes": n * 3}
+        for p, n in enumerate(records)
+        if n
+    ]
     worst = max(records) * len(records) / sum(records)
     return {
         "run": "r", "topic": name, "partitions": len(records), "records": sum(records), "bytes": 9 * sum(records),
         "max_over_mean": worst, "cv": 0.1, "gini": 0.1, "empty_partitions": records.count(0), "loads": loads,
-        "judged_records": sum(records), "numbered_records": 0,
+        "judged_records": sum(records), "numbered_records": 0, "record_max_over_mean": worst,
     }  # fmt: skip
 
 
@@ -66,8 +70,8 @@ def much() -> tuple[dict[str, Any], page.Details]:
     nothing = {"member": None, "committed": None, "committed_at": None, "end": None, "lag": None}
     lags.append({"run": "r", "group": NASTY, "topic": NASTY, "partition": 0, **nothing})
     hot = {"run": "r", "topic": "orders", "rank": 1, "key_hash": 1, "key_sample": NASTY, "records": 90,
-           "bytes": 9, "share": 0.3, "partition": 1, "partitions": 2}  # fmt: skip
-    findings = [{"kind": kind, "text": f"{kind} of {NASTY}"} for kind in (*page.KINDS, "new")]
+           "bytes": 9, "share": 0.3, "partition": 1, "partitions": 2, "byte_rank": None, "byte_share": 0.1}  # fmt: skip
+    findings = [{"kind": kind, "text": f"{kind} of {NASTY}", "more": None} for kind in (*page.KINDS, "new")]
     said = {
         "topics": [topic("orders", [9, 300, 0]), topic(NASTY, wide)], "groups": [group], "rebalances": [rebalance],
         "lags": lags,
@@ -196,6 +200,20 @@ def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
     assert drawn.count('class="cross"') == 1
 
 
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (100, ["0 s", "10 s", "20 s", "30 s", "40 s", "50 s", "60 s", "70 s", "80 s", "90 s", "100 s"]),
+        (300, ["0 s", "30 s", "60 s", "90 s", "120 s", "150 s", "180 s", "210 s", "240 s", "270 s", "300 s"]),
+        (600, ["0 min", "1 min", "2 min", "3 min", "4 min", "5 min", "6 min", "7 min", "8 min", "9 min", "10 min"]),
+        (86_400, ["0 h", "4 h", "8 h", "12 h", "16 h", "20 h", "24 h"]),
+    ],
+)
+def test_ticks_are_whole_numbers_of_one_unit(seconds: int, labels: list[str]) -> None:
+    drawn = str(svg.timeline([svg.Interval("t", 0, "a", 0, seconds * 10**9, "open", 0.0)], colours(["a"]), []))
+    assert re.findall(r'<text class="dim"[^>]*>([\d.]+ (?:s|min|h|d))</text>', drawn) == labels
+
+
 def test_lines_are_to_scale_and_each_has_its_colour() -> None:
     drawn = str(svg.lines({"java": [(3, 1.0), (12, 3.0)], "sticky": [(12, 2.0), (3, 1.0)]}))
 
@@ -224,7 +242,7 @@ def test_members_have_their_client_ids_and_what_is_unknown_says_why() -> None:
     said, _ = much()
     ids = [f"billing-{each * 8}-1111-2222-3333-{each * 12}" for each in "ab"]
     rows = [svg.Interval("t", p, member, 0, 10**9, "revoked", 0.0) for p, member in enumerate(ids)]
-    said["findings"] = [{"kind": "overlap", "text": f"{ids[1]} was second"}]
+    said["findings"] = [{"kind": "overlap", "text": f"{ids[1]} was second", "more": None}]
 
     drawn = page.render(said, page.Details({}, {NASTY: rows}, {NASTY: 0}))
 
