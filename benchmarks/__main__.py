@@ -24,7 +24,6 @@ NAMES = (
     "send",
     "checker",
     "broker",
-    "rebalances",
     "stops",
     "pipeline",
     "distinct",
@@ -57,8 +56,8 @@ def main(
     name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or all")],
     quick: Annotated[bool, typer.Option("--quick", help="fewer rounds, shorter limits, no downloads")] = False,
     json_: Annotated[bool, typer.Option("--json", help="JSON lines instead of text")] = False,
-    runs: Annotated[int | None, typer.Option(min=1, help="repetitions of each row (rebalances, stops)")] = None,
-    keep: Annotated[Path | None, typer.Option(help="folder for the history of each run (rebalances, stops)")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="repetitions of each row (stops)")] = None,
+    keep: Annotated[Path | None, typer.Option(help="folder for the history of each run (stops)")] = None,
     only: Annotated[
         str | None, typer.Option(help="workloads, such as S1,S2,S3 (assignors), or groups, such as 3x12,5x60 (stops)")
     ] = None,
@@ -69,9 +68,9 @@ def main(
         raise typer.Exit(2)
     asked = {name: value for name, value in (("runs", runs), ("keep", keep), ("only", only)) if value is not None}
     for option in asked:
-        if name not in (belong := ("assignors", "stops") if option == "only" else ("rebalances", "stops")):
-            which = " and ".join(belong)
-            typer.echo(f"error: --{option} is only for the benchmarks {which}, not {name}", err=True)
+        if name not in (belong := ("assignors", "stops") if option == "only" else ("stops",)):
+            which = f"benchmark{'s' if len(belong) > 1 else ''} {' and '.join(belong)}"
+            typer.echo(f"error: --{option} is only for the {which}, not {name}", err=True)
             raise typer.Exit(2)
     if name != "all":
         raise typer.Exit(1 if _run(name, quick, json_, asked).wrong else 0)

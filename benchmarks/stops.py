@@ -71,6 +71,7 @@ class Row:
         member: Client name in the harness.
         given: Assignor name in the harness.
         settings: What the harness's member would set otherwise, at the client's default.
+        hands_over: Whether a member leaves by `kafka_assignors.leave`, and not by its client's ``close``.
     """
 
     client: str
@@ -78,6 +79,7 @@ class Row:
     member: str
     given: str
     settings: Mapping[str, Any]
+    hands_over: bool = False
 
     @property
     def name(self) -> str:
@@ -89,9 +91,10 @@ def _rows() -> Iterator[Row]:
     cooperative = "cooperative-sticky"
     defaults = {"retry_backoff_ms": 100, "fetch_max_wait_ms": 500}
     librdkafka = {"fetch_wait_max_ms": 500}
-    yield Row("ours", cooperative, "kafka-python", cooperative, defaults)
+    yield Row("ours", cooperative, "kafka-python", cooperative, defaults, hands_over=True)
+    yield Row("ours-close", cooperative, "kafka-python", cooperative, defaults)
     yield Row("ours", "range", "kafka-python", "range", defaults)
-    yield Row("bridge", cooperative, "bridge", cooperative, librdkafka)
+    yield Row("bridge", cooperative, "bridge", cooperative, librdkafka, hands_over=True)
     yield Row("kafka-python", cooperative, "kafka-python", f"kafka-python:{cooperative}", defaults)
     yield Row("kafka-python", "range", "kafka-python", "kafka-python:range", defaults)
     yield Row("aiokafka", "range", "aiokafka", "aiokafka:range", defaults)
@@ -351,7 +354,10 @@ class _Course:
         self._start(name, static=True)
 
     def _leave(self, name: str) -> None:
-        self._group.stop(name)
+        if self._row.hands_over:
+            self._group.leave(name)
+        else:
+            self._group.stop(name)
 
 
 def _changes(history: History, verdict: Verdict) -> dict[str, _Change]:
@@ -390,6 +396,10 @@ def _results(rows: Sequence[Row], shapes: Sequence[Shape], done: Mapping[tuple[s
                     f"{row.name}: {_note(raw, of.left_out[change])}",
                     raw,
                 )
+                if not peer:
+                    longest = raw.get("stop_ms") or [None]
+                    value = None if None in longest else statistics.median(longest)
+                    yield Result(f"{shape.name}/{change}/{row.name}/longest", value, "ms")
     for row in rows:
         verdicts = [verdict for shape in shapes for verdict in done[row.name, shape].verdicts]
         failed = [why for shape in shapes for why in done[row.name, shape].failed]
@@ -407,7 +417,14 @@ def _results(rows: Sequence[Row], shapes: Sequence[Shape], done: Mapping[tuple[s
         }
         note = f"{len(verdicts)} runs; laws broken: {broken}; {len(failed)} did not finish"
         false = sum(verdict.value is False for verdict in verdicts)
-        yield Result(f"{row.name}/verdict", false, "runs", note=note, raw=raw, none=row.client in ("ours", "bridge"))
+        yield Result(
+            f"{row.name}/verdict",
+            false,
+            "runs",
+            note=note,
+            raw=raw,
+            none=row.client in ("ours", "ours-close", "bridge"),
+        )
 
 
 def _median(of: _Runs, change: str) -> float | None:

@@ -181,7 +181,7 @@ def _replacing() -> tuple[Step, ...]:
             for m in _ROLLED_FIVE
             for step in (
                 Step(f"the replacement of {m} joins", (Join(f"{m}-new"),)),
-                Step(f"{m} leaves", (Leave(m),)),
+                Step(f"{m} leaves", (Leave(m, hand_over_s=20),)),
             )
         ),
     )
@@ -206,7 +206,7 @@ _SCENARIOS = (
     ),
     Scenario(
         "roll",
-        "Each of five members is replaced under load, one after the other: the new process joins, the old one leaves.",
+        "Each of five members is replaced under load: the new process joins, the old one hands its partitions over.",
         _replacing(),
         topics={"orders": 30},  # Java's VerifiableConsumer takes one topic
         session_timeout_ms=45_000,

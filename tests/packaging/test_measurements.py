@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
-from benchmarks import summary
+import pytest
+
+from benchmarks import stop_tables, summary
 from benchmarks.table import table
-from benchmarks.triggers import triggers
 from tests.support.pages import PAGES
 from tests.support.places import ROOT
 
@@ -37,12 +39,41 @@ def test_the_table_of_goals_is_made_from_the_raw_file() -> None:
     assert f"{sum(each.seconds for each in ran) // 60:.0f} min" in section("All goals, quick form")
 
 
-def test_the_tables_of_rebalances_are_made_from_the_raw_file() -> None:
-    made = triggers(rows("rebalances-full-20261121-223544.jsonl"), [])
+def stops() -> list[dict[str, Any]]:
+    """The rows of the raw files that the section names."""
+    return rows(*re.findall(r"stops-[\w-]+\d\.jsonl", section("Stops")))
 
-    told = [line for line in made.splitlines() if line.startswith("|")]
-    assert len(told) > 60
-    assert [line for line in told if line not in PAGE] == []
+
+def test_the_tables_of_stops_are_made_from_the_raw_file() -> None:
+    """``python -m benchmarks.table FILE --pages`` writes them."""
+    made = [line for line in stop_tables.tables(stops()) if line.startswith("|")]
+
+    assert len(made) >= 15
+    assert [line for line in made if line not in PAGE] == []
+
+
+def test_the_table_of_the_readme_is_made_from_the_raw_file_of_the_measurements() -> None:
+    made = "\n".join(stop_tables.short(stops())).strip("\n")
+
+    assert made in PAGES["README.md"]
+    first, second = [found.start() for found in re.finditer(r"^\* \*\*", PAGES["README.md"], re.MULTILINE)][:2]
+    assert first < PAGES["README.md"].index(made) < second
+
+
+def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    pages = [tmp_path / "README.md", tmp_path / "docs" / "measurements.md"]
+    for page in pages:
+        page.write_text("before\n<!-- stops -->\nold\n<!-- /stops -->\nafter\n", "utf-8")
+
+    for _ in range(2):
+        stop_tables.write(stops(), ["new", "", "", "lines", ""], tmp_path)
+
+    assert pages[1].read_text("utf-8") == "before\n<!-- stops -->\n\nnew\n\nlines\n\n<!-- /stops -->\nafter\n"
+    assert "old" not in pages[0].read_text("utf-8")
+    pages[0].write_text("no marks", "utf-8")
+    with pytest.raises(SystemExit, match="has no place for the tables"):
+        stop_tables.write(stops(), [], tmp_path)
 
 
 def test_the_figures_of_one_assignment_are_the_raw_ones() -> None:

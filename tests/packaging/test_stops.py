@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import stops, table
+from benchmarks import stop_tables, stops
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration.checker import check
 from tests.support.histories.story import Story
@@ -61,7 +61,7 @@ def test_the_tables_have_the_medians_of_all_runs() -> None:
         {"name": "ours/cooperative-sticky/verdict", "raw": {"values": []}},
     ]
 
-    lines = table.stops(rows)
+    lines = stop_tables.tables(rows)
 
     assert lines[:5] == [
         "**3 members, 12 partitions**: partition-ms without an owner (longest, ms)",
