@@ -32,6 +32,8 @@ RUN_BY = {
     ("docs/clients.md", "kafka-python"): "packaging/test_readme.py",
     ("docs/clients.md", "aiokafka"): "packaging/test_readme.py",
     ("docs/clients.md", "confluent-kafka"): "packaging/test_readme.py",
+    ("docs/leaving.md", "kafka-python"): "packaging/test_readme.py",
+    ("docs/leaving.md", "confluent-kafka"): "packaging/test_readme.py",
     ("docs/clients.md", "Spark"): "pipeline/load/test_partition_column.py",
     ("docs/range-to-cooperative.md", "From range to cooperative-sticky"): "packaging/test_readme.py",
     ("docs/range-to-cooperative.md", "Who wins the vote"): "packaging/test_readme.py",

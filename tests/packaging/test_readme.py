@@ -4,14 +4,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.producers import partition_for_key
 from tests.support.pages import PAGES, blocks, example
 from tests.support.producers.reading import read_back
+from tests.support.waiting import until
 
 KEYS = (b"alice", b"bob", b"carol")
 
@@ -66,6 +69,62 @@ def test_consumer_and_producer_examples_work_together(
         reader.join(10)
         consumer.communicate()
     assert seen == {key: {partition_for_key(key, 6)} for key in KEYS}
+
+
+@contextmanager
+def sending(topic: str, broker: Broker) -> Iterator[None]:
+    """Send to each partition in turn, all the time."""
+    ends = threading.Event()
+
+    def send() -> None:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)
+        number = 0
+        while not ends.wait(0.01):
+            producer.send(topic, b"x", partition=(number := number + 1) % 6)
+        producer.close()
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join(30)
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("word", ["import CooperativeStickyAssignor, leave", "kafka_assignors.confluent"])
+def test_leaving_examples_hand_over(kafka_broker: Broker, kafka_topic: Callable[..., str], word: str) -> None:
+    """Two processes share a topic; SIGTERM ends the first in order, and the second gets what it had."""
+    topic = kafka_topic(partitions=6)
+    code = example("docs/leaving.md", word).replace("localhost:9092", kafka_broker.bootstrap)
+    code = code.replace('"orders"', repr(topic)).replace('"billing"', repr(f"billing-{topic}"))
+    line = [sys.executable, "-u", "-c", code]
+    seen: list[set[int]] = [set(), set()]
+
+    def read(lines: object, into: set[int]) -> None:
+        for each in lines:  # type: ignore[attr-defined]
+            into.add(int(each.split()[0]))
+
+    members = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True)]
+    threads = [threading.Thread(target=read, args=(members[0].stdout, seen[0]), daemon=True)]
+    threads[0].start()
+    with sending(topic, kafka_broker):
+        until(lambda: seen[0] == set(range(6)), "the first reads all", within_s=60)
+        members.append(subprocess.Popen(line, stdout=subprocess.PIPE, text=True))
+        threads.append(threading.Thread(target=read, args=(members[1].stdout, seen[1]), daemon=True))
+        threads[1].start()
+        try:
+            until(lambda: len(seen[1]) >= 3, "the second has its share", within_s=60)
+            members[0].terminate()
+            assert members[0].wait(timeout=40) == 0
+            until(lambda: seen[1] == set(range(6)), "the second has all", within_s=30)
+        finally:
+            for member, thread in zip(members, threads, strict=True):
+                member.kill()
+                thread.join(10)
+                member.communicate()
 
 
 @pytest.mark.broker

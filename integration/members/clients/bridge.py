@@ -7,6 +7,7 @@ with ``_`` for ``.``. The application's own settings are:
 =================  ==================================================================================================
 ``app_batch``      number of messages per call; 1: `poll`, more: `consume` (default 20)
 ``app_work_ms``    processing time of a message (default 0)
+``app_revoke_ms``  time that its callback for revoked partitions takes (default 0)
 ``app_commits``    ``auto``; ``batch``: `commit()` after each batch; ``message``: `commit(message)` after each
 ``app_interrupt``  effect of SIGINT as KeyboardInterrupt. ``ends``: it arrives during `consume` or work, and ends the
                    process through ``with``. ``goes-on``: it arrives during `consume`, which is called again
@@ -41,7 +42,10 @@ from .observed_assignor import ObservedAssignor
 from .program import run_program
 
 _POLL_S, _TICK_S = 0.2, 0.02
-_DEFAULTS = {"app_batch": 20, "app_work_ms": 0, "app_commits": "auto", "app_interrupt": "ends", "app_fails_at": 0}
+_DEFAULTS = {
+    "app_batch": 20, "app_work_ms": 0, "app_revoke_ms": 0, "app_commits": "auto", "app_interrupt": "ends",
+    "app_fails_at": 0,
+}  # fmt: skip
 
 
 class Failure(Exception):
@@ -151,6 +155,8 @@ class BridgeMember:
             rows = partitions_json((each.topic, each.partition) for each in partitions)
             for edge in ("begin", "end"):
                 self.write(f"{name}_{edge}", generation=self._generation, partitions=rows)
+                if (name, edge) == ("revoke", "begin") and rows:
+                    time.sleep(self._app["app_revoke_ms"] / 1000)
 
         return tell
 

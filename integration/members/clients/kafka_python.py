@@ -90,6 +90,7 @@ class Member:
         self._poll_ms = given.pop("app_poll_ms", POLL_MS)
         self._commit_s = given.pop("app_commit_ms", 0) / 1000
         self._work = Work(given.pop("app_work_file", None))
+        self._revoke_s = given.pop("app_revoke_ms", 0) / 1000
         self._consumer_settings = given
         self._due: dict[Any, OffsetAndMetadata] = {}  # consumed, not committed yet
         self._committed_s = 0.0
@@ -137,9 +138,11 @@ class Member:
             self._writer.write(kind, member_id=self._member_id or None, **data)
 
     def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """Write the two events of a rebalance callback. The member does nothing between them."""
+        """Write the two events of a rebalance callback. Between those of a revoke pass ``app_revoke_ms``."""
         for edge in ("begin", "end"):
             self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
+            if (name, edge) == ("revoke", "begin") and partitions:
+                time.sleep(self._revoke_s)
 
     def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
         """The client has adopted the assignment of a generation. Callbacks that report changes come later."""

@@ -56,6 +56,13 @@ def test_steps_that_a_client_cannot_play_are_left_out_and_named() -> None:
     assert len(of_client(scenario("topics"), "confluent-consumer").steps) == len(scenario("topics").steps)
 
 
+@pytest.mark.parametrize(("client", "hand_over_s"), [("kafka-python", 20), ("bridge", 20), ("java", 0)])
+def test_a_client_that_hands_nothing_over_leaves(client: str, hand_over_s: float) -> None:
+    played = of_client(scenario("hand-over"), client)
+    leaves = [action for step in played.steps for action in step.actions if isinstance(action, Leave)]
+    assert [each.hand_over_s for each in leaves] == [hand_over_s] * 2
+
+
 @pytest.mark.parametrize("client", ["aiokafka", "confluent", "java", *BROKER_ASSIGNED])
 @pytest.mark.parametrize("name", ["static", "fenced", "pause", "topics", "nodes", "churn", "migration"])
 def test_what_a_client_plays_is_a_lawful_scenario(name: str, client: str) -> None:

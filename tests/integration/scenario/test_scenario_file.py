@@ -87,7 +87,7 @@ EVERYTHING: dict[str, Any] = {
                 {"reset": "twin", "times": 2, "every_ms": 500},
             ],
         },
-        {"name": "one leaves", "actions": [{"leave": "m3"}]},
+        {"name": "one leaves", "actions": [{"leave": "m3", "hand_over_s": 5}]},
     ],
 }
 
@@ -171,6 +171,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a paused member works": (action(1, 1, {"overwork": "m1"}), r"overwork: member 'm1' is already paused or stalled"),
     "waits for what wasn't told": (action(2, 0, {"pause": "m1"}), r"put {'stall_assign': 'm1'} first"),
     "a paused member leaves": (action(1, 1, {"leave": "m1"}), r"'m1' is paused or stalled and can't leave"),
+    "a time that is none": (
+        action(6, 0, {"leave": "m3", "hand_over_s": -1}), r"leave: hand_over_s: -1 is no time; seconds from 0"),
+    "a client that hands nothing over": (
+        {**EVERYTHING, "steps": [
+            {"name": "two", "actions": [{"join": "m1"}, {"join": "m2", "client": "java", "assignors": ["sticky"]}]},
+            {"name": "one", "actions": [{"leave": "m2", "hand_over_s": 5}]},
+        ]}, r"client 'java' can't hand its partitions over; these can: kafka-python, bridge"),
+    "a member that transforms hands nothing over": (
+        {**EVERYTHING, "output": "done", "steps": [
+            {"name": "two", "actions": [{"join": "m1"}, {"join": "m2"}]},
+            {"name": "one", "actions": [{"leave": "m2", "hand_over_s": 5}]},
+        ]}, r"a member that fills an output topic can't hand its partitions over"),
     "unknown node": (action(4, 0, {"kill_node": 4}), r"no node 4; a node is one of 1, 2, 3, or 'coordinator'"),
     "a node by another word": (action(4, 0, {"kill_node": "leader"}), r"no node 'leader'"),
     "two nodes of three": (action(4, 1, {"kill_node": 2}), r"a node is already down"),
