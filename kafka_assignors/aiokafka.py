@@ -36,7 +36,7 @@ from .core.strategies import strategy
 from .core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from .core.wire import compact
 from .core.wire import weighted as carried
-from .core.wire.protocol import Subscription, decode_subscription, encode_subscription
+from .core.wire.protocol import Subscription, encode_subscription, read_subscription
 from .errors import ConfigError
 from .fact_log import FactLog, log
 from .weight_source import WeightSource
@@ -210,7 +210,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         """The members' subscriptions, from the JoinGroup response or else from aiokafka's values; garbage user data."""
         response = _join_response()
         if response.keys() == members.keys():
-            return [(m, instance_id, decode_subscription(data)) for m, (instance_id, data) in response.items()], []
+            return [(m, instance_id, read_subscription(data)) for m, (instance_id, data) in response.items()], []
         joined, garbage = [], []
         for member_id, member in members.items():
             said = self._strategy.said(member.user_data)

@@ -136,7 +136,6 @@ def replay(
     Raises:
         UnknownName: No strategy has the name.
         ConfigError: The strategy has no such option, or the option's value is invalid.
-        WireError: Bytes that are not a subscription.
     """
     sent = list(members)
     subscriptions = bulk.subscriptions([data for _, _, data in sent])

@@ -251,9 +251,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
         Returns:
             member id -> ``ConsumerProtocolAssignment``, for every member; decoded on first access.
-
-        Raises:
-            WireError: A member's metadata bytes are not a subscription.
         """
         if (coordinator := self._attached()) is not None:
             private.keep_rejoining(coordinator)

@@ -15,7 +15,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from ..core.group import DictionaryEncoded, Partitions
 from ..core.group.order import utf16
-from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, decode_subscription, owns_beyond
+from ..core.wire.protocol import VERSION, Subscription, beyond, decode_assignment, owns_beyond, read_subscription
 from . import private
 
 if TYPE_CHECKING:  # see `preload`
@@ -77,16 +77,12 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
 
 
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
-    """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s.
-
-    Raises:
-        WireError: Bytes that are not a subscription.
-    """
+    """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s; see `read_subscription`."""
     raw = [isinstance(each, _BYTES) for each in metadata]
     if len(metadata) <= _FEW and sum(len(each) for each in metadata if isinstance(each, _BYTES)) <= _FEW_BYTES:
         decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
         pairs = zip(metadata, raw, strict=True)
-        return [decode_subscription(bytes(each)) if is_raw else next(decoded) for each, is_raw in pairs]
+        return [read_subscription(bytes(each)) if is_raw else next(decoded) for each, is_raw in pairs]
     from ..core.wire import bulk  # see `preload`
 
     from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))

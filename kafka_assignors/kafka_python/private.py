@@ -12,10 +12,11 @@ from __future__ import annotations
 import functools
 import math
 import re
+import struct
 import sys
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from types import FrameType, SimpleNamespace
@@ -34,20 +35,25 @@ from kafka.errors import (
 )
 from kafka.future import Future
 from kafka.protocol.consumer import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.protocol.metadata import CoordinatorType
 from kafka.structs import MemberState
 
 from ..core.group import NO_GENERATION
+from ..core.group.facts import Fact
 from ..core.wire.protocol import (
+    EMPTY,
+    MALFORMED,
     AssignedPartitions,
     all_topics,
     completed,
     decode_subscription,
     encode_assignment,
     encode_subscription,
+    read_subscription,
 )
 from ..errors import ConfigError
-from ..fact_log import log
+from ..fact_log import FactLog, log
 
 VERSION: str = kafka.__version__
 
@@ -652,6 +658,7 @@ class _Learning:
 
     def __init__(self, coordinator: Any) -> None:
         self._coordinator, self._manager = weakref.proxy(coordinator), coordinator._manager
+        self._fact_log = FactLog()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -664,10 +671,43 @@ class _Learning:
         answer = await sent
         if not answer.error_code and answer.leader == answer.member_id:
             subscriptions = completed([bytes(member.metadata) for member in answer.members])
+            facts = []
+            for m, why in _undecodable(subscriptions):  # kafka-python would fail on it, and so the whole group
+                member_id, subscriptions[m] = answer.members[m].member_id, EMPTY
+                facts.append(Fact("unread", member_id, f"member {member_id!r} {why}"))
+            self._fact_log.warn(str(answer.protocol_name), facts)
             for member, subscription in zip(answer.members, subscriptions, strict=True):
                 member.metadata = subscription
             await learn(self._coordinator, all_topics(subscriptions))
         return answer
+
+
+def _undecodable(data: Sequence[bytes]) -> Iterator[tuple[int, str]]:
+    """The members, by number, whose subscriptions kafka-python can't decode, and why."""
+    if len(data) > _FEW:
+        from ..core.wire import bulk  # see `preload`
+
+        read = bulk.subscriptions(data)
+    else:
+        read = [read_subscription(each) for each in data]
+    for m, each in enumerate(read):
+        if each.version == MALFORMED and not _decodes(data[m]):
+            yield m, each.unread
+
+
+_FEW = 32
+"""Up to so many members, decoding one by one is as fast as together, and needs no NumPy."""
+
+
+def _decodes(data: bytes) -> bool:
+    """Whether kafka-python, which takes more for a subscription than others, makes a sound one of these bytes."""
+    try:
+        decoded = ConsumerProtocolSubscription.decode(data)
+        owned = decoded.owned_partitions or ()
+        names = [*decoded.topics, *(run.topic for run in owned)]
+        return all(isinstance(each, str) for each in names) and all(run.partitions is not None for run in owned)
+    except (ValueError, TypeError, IndexError, struct.error):
+        return False
 
 
 ANSWERS = 2

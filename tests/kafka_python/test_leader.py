@@ -7,6 +7,7 @@ import copy
 import logging
 import types
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,6 @@ from kafka.structs import TopicPartition
 from kafka_assignors.core.group import TopicPartition as OurTopicPartition
 from kafka_assignors.core.wire import protocol
 from kafka_assignors.core.wire.protocol import Subscription
-from kafka_assignors.errors import WireError
 from kafka_assignors.kafka_python import leader, private
 from tests.support.assignors import golden
 from tests.support.kafka_python.joins import cluster
@@ -72,8 +72,40 @@ def test_members_are_read_alike_in_every_form():
     mixed = [a if i % 2 else b for i, (a, b) in enumerate(zip(data, decoded, strict=True))]
     assert leader.subscriptions(mixed) == expected
     assert any(subscription.owned for subscription in expected)
-    with pytest.raises(WireError, match="cut off"):
-        leader.subscriptions([*decoded, b"\0"])
+    assert leader.subscriptions([*decoded, b"\0"])[-1].unread.startswith("sent 1 bytes that are no subscription")
+
+
+def damaged(random: Random) -> bytes:
+    """A subscription with bytes that are changed, lost or added."""
+    owned = tuple(OurTopicPartition("t", p) for p in range(random.randint(0, 3)))
+    sent = protocol.Subscription(
+        ("orders", "t")[: random.randint(0, 2)], random.choice([None, b"", b"u"]), owned, 3, "r"
+    )
+    data = bytearray(protocol.encode_subscription(sent, random.randint(0, 3)))
+    for _ in range(random.randint(1, 3)):
+        at = random.randrange(len(data) + 1)
+        data[at : at + random.choice([0, 1, 1, 4])] = random.choice(
+            [b"", b"\xff", b"\0", b"\xff" * 4, b"\x7f\xff\xff\xff", random.randbytes(3)]
+        )
+    return bytes(data)
+
+
+def test_what_kafka_python_cannot_decode_is_a_subscription_to_nothing():
+    """kafka-python's leader decodes all members' bytes, and would fail again and again because of one."""
+    random = Random(26)
+    data = protocol.completed([damaged(random) for _ in range(3000)])
+    told = dict(private._undecodable(data))
+    for few in range(0, 300, 10):
+        assert dict(private._undecodable(data[few : few + 10])) == {
+            m - few: why for m, why in told.items() if few <= m < few + 10
+        }
+    sent = [protocol.EMPTY if m in told else each for m, each in enumerate(data)]
+    read = leader.subscriptions([ConsumerProtocolSubscription.decode(each) for each in sent])
+
+    assert all(isinstance(topic, str) for each in read for topic in each.topics)
+    assert 500 < len(told) < 2500
+    assert all("bytes that are no subscription" in why for why in told.values())
+    assert leader.subscriptions([protocol.EMPTY]) == [protocol.Subscription(())]
 
 
 def test_what_a_decoded_member_owns():

@@ -6,19 +6,22 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import kafka_assignors
 from kafka_assignors.cli import plan as work
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.strategies import STRATEGIES
+from kafka_assignors.core.strategies import STRATEGIES, strategy
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.live.leading import led
 from tests.core.group.test_options import CHOICES, TOO_LARGE
+from tests.support.assignors import hostile
 from tests.support.cli import valid
 from tests.support.kafka_python.joins import cluster, join, plain
 
@@ -228,3 +231,21 @@ def test_the_text_and_the_json_have_the_notes_by_the_members_names() -> None:
     assert "capacity web-m0: 2" in "\n".join(work.lines(answer))
     written = valid("plan", json.loads(json.dumps(work.as_json(answer))))
     assert written["plans"][0]["notes"] == list(told.notes)
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_hostile_members_stop_no_plan(name: str) -> None:
+    """What a leader survives, a plan of its group survives, and its text."""
+    owned = [TopicPartition(t, p) for t, n in hostile.TOPICS.items() for p in range(n)]
+    for seed in range(12):
+        random = Random(f"{name} {seed}")
+        sent = [decode_subscription(each) for each in hostile.honest(name)]
+        sent += [hostile.subscription(random, hostile.user_data(random, strategy(name))) for _ in range(5)]
+        members = [
+            LiveMember(f"m{m}", f"m{m}", "h", frozenset(each.topics), tuple(owned[m :: len(sent)]), sent=each)
+            for m, each in enumerate(sent)
+        ]
+        live = LiveGroup("g", "Stable", "classic", name, tuple(members), 4, random.choice(["m0", "m7", None]))
+        told = led(live, LiveTopics(hostile.TOPICS), NEW)
+        assert set(told.plan.target) == {*(f"m{m}" for m in range(8)), "n"}
+        assert list(work.lines(work.Answer(live, NEW, {name: told.plan}, LiveTopics(hostile.TOPICS))))

@@ -109,6 +109,9 @@ def _relaxed(model: Model) -> Iterator[tuple[Model, float]]:
         yield model, 1.0
         return
     for raised in RAISED:
+        if raised == math.inf:  # no multiple of a cap of 0 is more
+            yield replace(model, most=np.full_like(model.most, NO_CAP)), raised
+            return
         caps = np.minimum(model.most.astype(np.float64) * raised, float(NO_CAP)).astype(np.int64)
         yield replace(model, most=np.where(model.most < NO_CAP, caps, NO_CAP)), raised
 

@@ -20,7 +20,7 @@ from ..group import NO_GENERATION
 from ..group.columns import Claimed, Columns
 from ..group.indexed import UNASSIGNED, Indexed, Ints, narrowed
 from . import limits
-from .protocol import VERSION, Heads, Subscription, beyond, decode_subscription, int16, int32, shared_topics
+from .protocol import VERSION, Heads, Subscription, beyond, int16, int32, read_subscription, shared_topics
 from .userdata import Claim, decode_sticky, split
 
 Words = NDArray[np.uint64]
@@ -302,12 +302,9 @@ def _mixed(words: Sequence[Words]) -> Words:
 
 
 def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
-    """`protocol.decode_subscription` of each member; owned partitions are decoded together.
+    """`protocol.read_subscription` of each member; owned partitions are decoded together.
 
     Members of a group mostly subscribe alike, so topics are compared as bytes, and equal ones share one tuple.
-
-    Raises:
-        WireError: Truncated or malformed bytes, or a version below 0.
     """
     read: list[Subscription] = []
     heads: Heads = {}
@@ -330,7 +327,7 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
             else:
                 raise ValueError
         except (ValueError, struct.error):
-            read.append(decode_subscription(each))  # raises the exact error, or applies a limit
+            read.append(read_subscription(each))  # with the exact error, or a limit
     if holding:
         known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
         found = claims([data[m] for m in holding], list(holding.values()), known)
@@ -343,7 +340,7 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
                 tail = _tail(each, claimed[1], version)
                 read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *tail, "", min(version, VERSION))
             except (ValueError, struct.error):
-                read[m] = decode_subscription(each)
+                read[m] = read_subscription(each)
     return read
 
 

@@ -112,6 +112,22 @@ def decode_subscription(data: bytes) -> Subscription:
     return Subscription(topics, user_data, owned, generation, rack, version=version)
 
 
+def read_subscription(data: bytes) -> Subscription:
+    """`decode_subscription` of bytes of any origin: malformed ones subscribe to nothing, and `unread` says why."""
+    try:
+        return decode_subscription(data)
+    except WireError as error:
+        why = f"sent {len(data):,} bytes that are no subscription ({error}): {_NOTHING}"
+        return Subscription((), unread=why, version=MALFORMED)
+
+
+MALFORMED = -1
+"""The version of bytes that are no subscription."""
+_NOTHING = "it is assigned nothing"
+EMPTY = b"\0\3" + bytes(4) + b"\xff" * 4 + bytes(4) + b"\xff" * 6
+"""A subscription of version 3 to no topics."""
+
+
 def beyond(size: int, topics: int) -> str:
     """Why a subscription of this size is ignored, "" if it is not.
 
@@ -125,7 +141,7 @@ def beyond(size: int, topics: int) -> str:
         most = f"subscribes to {topics:,} topics; {limits.TOPICS:,}"
     else:
         return ""
-    return f"{most} are read at most: it is assigned nothing"
+    return f"{most} are read at most: {_NOTHING}"
 
 
 def owns_beyond(topics: int) -> str:

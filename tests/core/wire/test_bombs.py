@@ -124,6 +124,66 @@ ARRAYS: Mapping[str, Callable[[], bytes]] = {
 }
 """Of topics and ids: in user data of ``sticky``, in the owned partitions of ``cooperative-sticky``."""
 
+
+def weighed(content: bytes, claims: bytes = b"", state: bytes | None = None, resting: bytes = b"") -> bytes:
+    """User data of ``weighted`` with a right checksum: `content` is what its last part unpacks to."""
+    parts = [claims or compact.encode((), 3)]
+    if state is not None:
+        parts += [resting or compact.encode((), 3), squeezed(state)]
+    rest = b"".join(len(each).to_bytes(4, "big") + each for each in parts) + squeezed(content)
+    version = 1 if state is None else 3
+    return bytes([version]) + zlib.crc32(rest, 0 if version == 1 else version).to_bytes(4, "big") + rest
+
+
+def squeezed(content: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(content) + packer.flush()
+
+
+def weights(text: bytes, numbers: bytes, codes: bytes, top: float = 1.0) -> bytes:
+    """Weights as `weighted.packed` has them before it packs them."""
+    return struct.pack(">d", top) + len(text).to_bytes(4, "big") + text + numbers + codes
+
+
+OWN = struct.pack(">dBB", 1.0, 0, 0)
+ORDERS = b'["orders-0"]'
+RUN = varint(1) + varint(0)
+WEIGHTED: Mapping[str, Callable[[], bytes]] = {
+    "weights of 2^21 partitions": lambda: weighed(
+        OWN + weights(ORDERS, RUN + varint((1 << 21) - 1), b"\xff" * (1 << 21))
+    ),
+    "weights of 2^21 partitions that nobody reads": lambda: weighed(
+        OWN + weights(b'["nobody"]', RUN + varint((1 << 21) - 1), b"\xff" * (1 << 21))
+    ),
+    "weights of a run of 2^34 partitions": lambda: weighed(OWN + weights(ORDERS, RUN + varint((1 << 34) - 1), b"\xff")),
+    "weights of a million runs": lambda: weighed(
+        OWN + weights(ORDERS, varint(MILLION) + b"\1\0" * MILLION, b"\7" * MILLION)
+    ),
+    "weights of a million topics": lambda: weighed(
+        OWN + weights(b"[" + b'"t",' * MILLION + b'"t"]', b"\0" * MILLION, b"")
+    ),
+    "weights of 49,990 topics": lambda: weighed(
+        OWN + weights(b"[" + b",".join(b'"%x"' % i for i in range(49_990)) + b"]", b"\1\0\0" * 49_990, b"\7" * 49_990)
+    ),
+    "weights of one topic 49,000 times": lambda: weighed(
+        OWN + weights(b"[" + b",".join([b'"orders-0"'] * 49_000) + b"]", b"\1\0\0" * 49_000, b"\7" * 49_000)
+    ),
+    "weights in brackets": lambda: weighed(OWN + weights(b"[" * MILLION, b"", b"")),
+    "weights that unpack to 64 MB": lambda: weighed(OWN + bytes(1 << 26)),
+    "long numbers of weights": lambda: weighed(OWN + weights(ORDERS, b"\x80\x80\x80\x80\x01" * 500_000, b"")),
+    "the heaviest weight": lambda: weighed(OWN + weights(ORDERS, RUN + varint(63), b"\xff" * 64, 1.7e308)),
+    "costs of state, claims and rests of 3 MB each": lambda: weighed(
+        OWN + weights(ORDERS, RUN + varint((1 << 20) - 1), b"\xff" * (1 << 20)),
+        USER_DATA["a million runs of one"](),
+        weights(ORDERS, RUN + varint((1 << 20) - 1), b"\xff" * (1 << 20)),
+        USER_DATA["a run of 2^23 ids"](),
+    ),
+    "costs of state that unpack to 64 MB": lambda: weighed(
+        OWN + weights(ORDERS, RUN + b"\0", b"\7"), b"", bytes(1 << 26)
+    ),
+}
+"""In user data of ``weighted`` and ``lag``."""
+
 SUBSCRIPTIONS: Mapping[str, Callable[[], bytes]] = {
     "500,000 topics": lambda: raw(names(500_000, number)),
     "50,000 topics": lambda: raw(names(50_000, number)),
@@ -142,8 +202,10 @@ def bomb(name: str) -> bytes:
     where, _, which = name.rpartition(": ")
     if not where:
         return SUBSCRIPTIONS[name]()
-    if which in USER_DATA:
-        return raw(ORDINARY_AND_ABSENT, USER_DATA[which]())
+    if where == "claims":
+        return raw(ORDINARY_AND_ABSENT, weighed(OWN + weights(ORDERS, RUN + b"\0", b"\7"), USER_DATA[which]()))
+    if which in WEIGHTED or which in USER_DATA:
+        return raw(ORDINARY_AND_ABSENT, {**USER_DATA, **WEIGHTED}[which]())
     since = struct.pack(">i", 3)
     array = ARRAYS[which]()
     return raw(ORDINARY_AND_ABSENT, since, array) if where == "owned" else raw(ORDINARY_AND_ABSENT, array + since)
@@ -182,6 +244,8 @@ def honest(name: str) -> list[bytes]:
             data = userdata.encode_sticky(owned, 3)
         elif name == "cooperative-sticky":
             data, held = userdata.encode_cooperative(3), tuple(TopicPartition(*each) for each in owned)
+        elif name in ("weighted", "lag"):
+            data, held = strategies.strategy(name).user_data(None, 3)[0], tuple(TopicPartition(*each) for each in owned)
         elif name not in userdata.JAVAS:
             data = compact.encode(owned, 3)
         sent.append(encode_subscription(Subscription(NAMES, data, held, 3)))
@@ -205,7 +269,7 @@ def too_dear(made: strategies.Strategy, sent: bytes) -> Iterator[str]:
         yield f"{work:,} lines run"
     if len(facts) > MOST_FACTS:
         yield f"{len(facts)} facts"
-    if made.options or not made.uses_claims:
+    if made.options or not (made.uses_claims or made.defaults()):
         return  # these read subscriptions as the others do, and tracing takes long
     tracemalloc.start()
     lead(made, group)
@@ -218,7 +282,10 @@ def too_dear(made: strategies.Strategy, sent: bytes) -> Iterator[str]:
 def read_by(name: str) -> Iterator[str]:
     """The bombs that a strategy reads; subscriptions are read alike by all."""
     yield from {"sticky": SUBSCRIPTIONS, "range": SUBSCRIPTIONS}.get(name, ("50,000 topics",))
-    if name == "compact-sticky":
+    if name in ("weighted", "lag"):
+        yield from (f"user data: {each}" for each in WEIGHTED)
+        yield from (f"claims: {each}" for each in USER_DATA)
+    elif name not in userdata.JAVAS:  # our own names share a format; most take these bytes for options alone
         yield from (f"user data: {each}" for each in USER_DATA)
     if name == "sticky":
         yield from (f"user data: {each}" for each in ARRAYS)

@@ -210,13 +210,14 @@ def test_a_subscription_may_end_after_its_user_data(version, user_data):
     assert protocol.completed([whole, short[:-1], b""]) == [whole, short[:-1], b""]
 
 
-def test_a_subscription_that_ends_within_its_owned_partitions_stays_an_error():
+def test_a_subscription_that_ends_within_its_owned_partitions_is_none():
     whole = protocol.encode_subscription(Subscription(("a",), None, [TopicPartition("a", 0)], 4), 2)
     for size in range(len(protocol.encode_subscription(Subscription(("a",)), 0)) + 1, len(whole)):
         with pytest.raises(WireError):
             protocol.decode_subscription(whole[:size])
-        with pytest.raises(WireError):
-            bulk.subscriptions([whole[:size]])
+        (read,) = bulk.subscriptions([whole[:size]])
+        assert (read.topics, read.version) == ((), protocol.MALFORMED)
+        assert "bytes that are no subscription" in read.unread
 
 
 @pytest.mark.source("IBM/sarama v1.61.1 consumer_group.go, balance_strategy.go AssignmentData")
