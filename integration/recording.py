@@ -30,8 +30,9 @@ def run_folder(out: Path | None, *, resumed: bool = False) -> Iterator[Path]:
         resumed: `out` may have files of earlier runs.
 
     Raises:
-        ConfigError: `out` has files, or another run is writing into it.
+        ConfigError: `out` has files, another run is writing into it, or its path is not UTF-8.
     """
+    _require_utf8((Path() if out is None else out).resolve())
     made = out is None or not out.exists()
     if out is None:
         folder = _new_folder(Path("runs") / time.strftime("%Y%m%d-%H%M%S"))
@@ -52,6 +53,19 @@ def run_folder(out: Path | None, *, resumed: bool = False) -> Iterator[Path]:
             with suppress(OSError):
                 folder.rmdir()  # fails unless it is empty
         os.close(handle)
+
+
+def _require_utf8(folder: Path) -> None:
+    """Pages, manifests and messages name the folder in UTF-8, at the end of a run.
+
+    Raises:
+        ConfigError: They can't.
+    """
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
+        raise ConfigError(f"--out {shown}: its name is not UTF-8; name another folder") from None
 
 
 def _new_folder(wanted: Path) -> Path:

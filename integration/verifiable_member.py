@@ -28,7 +28,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,8 +36,8 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.errors import FencedInstanceIdError, KafkaError
 
-from kafka_assignors.connection import concerns_connection, missing_codec
-from kafka_assignors.connection.properties import parse
+from kafka_assignors.connection import concerns_connection, file_lines, missing_codec
+from kafka_assignors.connection.properties import Line
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.history.events import partitions_json
 
@@ -186,15 +186,19 @@ class VerifiableMember(Member):
         return due
 
 
-def properties(path: Path) -> dict[str, Any]:
-    """Convert a file of Java's settings, ``name=value`` per line, to kafka-python's; skip those with an option.
+def properties(lines: Iterable[Line], path: Path) -> dict[str, Any]:
+    """Convert a file of Java's settings, ``name=value`` per line, to kafka-python's; skip those with an option, and
+    those of the connection.
+
+    Args:
+        lines: Its lines.
+        path: Its path, for errors.
 
     Raises:
-        OSError: It can't be read.
         ConfigError: A line is not a setting, kafka-python doesn't have the setting, or its value is invalid.
     """
     found: dict[str, Any] = {}
-    for name, value, number in parse(path.read_text("latin-1")):
+    for name, value, number in lines:
         place = f"{path}:{number}: {name}"
         key = name.replace(".", "_")
         if key in _OPTIONS_WIN or concerns_connection(name):
@@ -227,9 +231,12 @@ def configuration(given: argparse.Namespace) -> MemberConfig:
     """Make a member's configuration from the command-line options and their file.
 
     Raises:
-        OSError, ConfigError: As `properties`.
+        ConfigError: The file can't be read, or as `properties`.
     """
-    settings = {} if given.command_config is None else properties(Path(given.command_config))
+    # read once: it may be a pipe
+    lines = [] if given.command_config is None else file_lines(Path(given.command_config))
+    settings = properties(lines, Path(given.command_config or ""))
+    access = {line.key: line.value for line in lines if concerns_connection(line.key)}
     instance_id = given.group_instance_id or settings.pop("group_instance_id", None)
     heartbeat_ms = min(_HEARTBEAT_MS, given.session_timeout // 3)
     own = {
@@ -239,7 +246,7 @@ def configuration(given: argparse.Namespace) -> MemberConfig:
     }
     return MemberConfig(
         bootstrap=given.bootstrap_server,
-        access=given.command_config,
+        access=access or None,
         group=given.group_id,
         topics=(given.topic,),
         assignors=tuple(_OURS.get(name.strip(), name.strip()) for name in given.assignment_strategy.split(",")),

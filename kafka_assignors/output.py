@@ -1,12 +1,15 @@
-"""What -q, -v and --color of a command do to what it prints beside its answer."""
+"""What all commands share beside their work: notes, -q, -v and --color, closed streams, signals that end them."""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
 
 _QUIET, _COLOR, _PLAIN = "KAFKA_ASSIGNORS_QUIET", "FORCE_COLOR", "NO_COLOR"  # rich reads the last two
 
@@ -47,3 +50,50 @@ def note(text: str) -> None:
     """Tell something beside the answer, on stderr."""
     if not is_quiet():
         print(f"note: {text}", file=sys.stderr)
+
+
+def open_streams() -> None:
+    """Let a standard stream that is closed (``>&-``) lead nowhere: Python has None in its place.
+
+    The first file that is opened would otherwise get its number, and whatever a child process prints.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            with suppress(OSError):
+                os.fstat(number)  # by now it may be the number of something else, which stays
+                number = opened
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - as long as the process
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that end a command as Ctrl-C does: it closes and removes what it has made."""
+
+
+def _interrupt(number: int) -> NoReturn:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+@contextmanager
+def ended_by_signals(end: Callable[[int], NoReturn] = _interrupt) -> Iterator[None]:
+    """Context manager in which each signal of `ENDING` calls `end`, by default like Ctrl-C. For the main thread.
+
+    A signal that the process ignores stays ignored, as SIGHUP under ``nohup``. The shell and the system both tell of a
+    terminal that is closed: a second SIGHUP must not cut short what the first one has begun.
+    """
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)
+        end(number)
+
+    ours = [number for number in ENDING if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, stop) for number in ours}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

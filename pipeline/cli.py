@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
+from kafka_assignors.output import ended_by_signals
 from kafka_assignors.producers import PRESETS
 
 from . import options, stream
@@ -259,17 +258,15 @@ def _draw(
 def _reported() -> Iterator[Progress]:
     """Turn our errors into one line and exit code 3; a signal also ends Spark."""
 
-    def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(128 + signal.SIGTERM)
+    def terminate(number: int) -> NoReturn:
+        sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield Progress()
+        with ended_by_signals(terminate):
+            yield Progress()
     except KafkaAssignorsError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _print(said: dict[str, Any], json_: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from kafka_assignors.connection import Connection, partition_count, read_connection
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.output import note
+from kafka_assignors.output import note, open_streams
 
 from .core.audit import FAMILIES, Audit, audit, growth
 from .core.keys.defaults import DEFAULTS, placed_by_default
@@ -294,4 +294,5 @@ def _text(topic: str, found: Audit, sample: Sample, most: int) -> str:
 
 
 if __name__ == "__main__":
+    open_streams()
     app(prog_name="python -m kafka_assignors.producers")

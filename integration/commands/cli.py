@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typer
 
+from kafka_assignors.output import open_streams
+
 from . import judge, play, up, watch
 
 app = typer.Typer(
@@ -19,4 +21,5 @@ for _part in (play, judge, watch, up):
 
 def main() -> None:
     """Run the command line."""
+    open_streams()
     app(prog_name="python -m kafka_assignors.integration")

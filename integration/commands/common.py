@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.output import is_quiet, note
+from kafka_assignors.output import ended_by_signals, is_quiet, note
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
 
@@ -78,14 +76,10 @@ def progress_console(*, unseen: bool = False) -> Console:
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Expected failures become one sentence on stderr and exit code 3. Ctrl-C and SIGTERM close everything."""
-
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = signal.signal(signal.SIGTERM, stop)
+    """Expected failures become one sentence on stderr and exit code 3. Ctrl-C and other signals close everything."""
     try:
-        yield
+        with ended_by_signals():
+            yield
     except typer.Exit:
         raise
     except Exception as error:
@@ -94,13 +88,13 @@ def clear_errors() -> Iterator[None]:
 
             if not isinstance(error, KafkaError):
                 raise
-        print(f"error: {error}", file=sys.stderr)
+        with suppress(OSError):  # the terminal may be gone
+            print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(COULD_NOT_RUN) from error
     except KeyboardInterrupt as error:
-        print("interrupted; all started processes are closed", file=sys.stderr)
+        with suppress(OSError):
+            print("interrupted; all started processes are closed", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def reached_by(

@@ -304,11 +304,11 @@ class Demo:
             *SPARK, "--topics", ",".join(self.topics), "--history", str(self.history),
             "--out", str(self.out / "spark"), "--json",
         ]  # fmt: skip
-        with self._stages() as tell, self.broker.connection.file() as config:
+        with self._stages() as tell:
             try:
                 done = run_told(
-                    [*command, "--config", str(config)], tell,
-                    timeout_s=self.spark_timeout_s, silence_s=SPARK_TOLD_S,
+                    [*command, "--config", "/dev/stdin"], tell,  # no file gets the secrets
+                    given=self.broker.connection.properties(), timeout_s=self.spark_timeout_s, silence_s=SPARK_TOLD_S,
                 )  # fmt: skip
             except TooSlow as slow:
                 at = f"; it was at: {slow.line.removeprefix(STAGE)}" if slow.line else ""

@@ -17,6 +17,7 @@ from kafka_assignors.output import is_quiet
 from ..broker import KAFKA_VERSION, Broker, start_broker
 from ..broker.cluster import Cluster, start_cluster
 from ..broker.secured import Certificates
+from ..processes.child import watched_folder
 from ..topics import Topics
 from .common import Backend, KafkaVersion, Port, clear_errors
 
@@ -60,7 +61,9 @@ def up(
                 start_broker(backend, port=port, version=kafka_version, certificates=certificates)
             )
             what = f"{started.backend} broker"
-        file = None if started.secured is None else kept.enter_context(started.secured.admin.file())
+        file = None
+        if started.secured is not None:
+            file = started.secured.admin.write(kept.enter_context(watched_folder("kafka-client-")))
         if made:
             with closing(Topics(started.connection)) as topics:
                 topics.create(made)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from kafka_assignors.connection import Connection, from_file
+from kafka_assignors.connection import Connection, from_settings
+from kafka_assignors.connection.properties import parse, render
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..names import is_ours
@@ -59,7 +60,8 @@ class MemberConfig:
         output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
         consumer: Further settings, passed unchanged to the client.
         program: Executable and first arguments of a client that the harness doesn't know; see `verifiable_process`.
-        access: A ``client.properties`` with its access to the cluster; None: plain text. Only that file has secrets.
+        access: Its access to the cluster, by Java's names; None: plain text. It has secrets, so no file gets it: the
+            member reads it from its standard input (`handed_over`).
     """
 
     bootstrap: str
@@ -79,24 +81,29 @@ class MemberConfig:
     guarded: bool = False
     output: str | None = None
     consumer: Mapping[str, Any] = field(default_factory=dict)
-    access: str | None = None
+    access: Mapping[str, str] | None = field(default=None, repr=False)
     program: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """The configuration as JSON, for the file that a member process reads."""
-        return json.dumps(asdict(self))
+        """The configuration as JSON, for the file that a member process reads; without secrets.
+
+        Its ``access`` is null, or the number of bytes that the member reads first from its standard input.
+        """
+        return json.dumps({**asdict(self), "access": None if self.access is None else len(self.handed_over())})
+
+    def handed_over(self) -> bytes:
+        """`access` as a ``client.properties``, for the member's standard input; empty if it has none."""
+        return b"" if self.access is None else render(self.access).encode("ascii")
 
     def connection(self) -> Connection:
         """How its clients reach the cluster.
 
         Raises:
-            ConfigError: `access` can't be read.
+            ConfigError: A setting of `access` is invalid.
         """
-        return Connection(self.bootstrap) if self.access is None else from_file(Path(self.access), self.bootstrap)
-
-    def private(self, path: Path) -> Path:
-        """Path for a file that may have secrets: beside `access`, which is removed with the group; else `path`."""
-        return path if self.access is None else Path(self.access).with_name(path.name)
+        if self.access is None:
+            return Connection(self.bootstrap)
+        return from_settings({**self.access, "bootstrap.servers": self.bootstrap})
 
     @property
     def broker_assigned(self) -> bool:
@@ -158,14 +165,41 @@ class MemberConfig:
 
     @classmethod
     def from_json(cls, text: str) -> MemberConfig:
-        """Read a configuration.
+        """Read a configuration, and the access to the cluster from standard input if it has one.
 
         Raises:
-            ValueError: `text` is not a JSON object.
+            ValueError: `text` is not a JSON object, or standard input ends too early.
             TypeError: A setting is missing or unknown.
         """
         row = json.loads(text)
         if not isinstance(row, dict):
             raise ValueError(f"a member's configuration is a JSON object, not {type(row).__name__}")
+        if isinstance(row.get("access"), int):
+            row["access"] = {line.key: line.value for line in parse(_first_of_stdin(row["access"]).decode("ascii"))}
         listed = {name: tuple(row.get(name, ())) for name in ("topics", "assignors", "program")}
         return cls(**{**row, **listed})
+
+
+class StandardInput:
+    """A member's settings "file" that is its standard input: no file gets the secrets that are written here."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __str__(self) -> str:
+        return "/dev/stdin"
+
+    def write_text(self, text: str, encoding: str) -> None:  # noqa: ARG002 - as `Path.write_text`
+        """Keep what the member will be handed over."""
+        self.text = text
+
+
+def _first_of_stdin(size: int) -> bytes:
+    """The first bytes of standard input; commands of `control` follow them."""
+    data = b""
+    while len(data) < size:
+        block = os.read(0, size - len(data))
+        if not block:
+            raise ValueError(f"standard input ends after {len(data)} of {size} bytes of the access to the cluster")
+        data += block
+    return data

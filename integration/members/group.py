@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,8 +95,8 @@ class MemberGroup:
         self.group, self.folder = group, folder
         self._connection = Connection.of(bootstrap)
         self.bootstrap, self.run = self._connection.bootstrap, run
-        self._kept = ExitStack()  # the file with the members' access to the cluster
-        self._access: Path | None = None
+        secured = self._connection.tls or self._connection.sasl
+        self._access = self._connection.java() if secured else None
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}
@@ -108,8 +108,6 @@ class MemberGroup:
             self._topics = Topics(bootstrap)
             self._members = RunningMembers(group, self._writer)
             self._faults, self.topics = MemberFaults(self._members), GroupTopics(self._members, self._topics)
-            if self._connection.tls or self._connection.sasl:
-                self._access = self._kept.enter_context(self._connection.file())
         except BaseException:
             with suppress(AttributeError):
                 self._log.close()
@@ -238,7 +236,7 @@ class MemberGroup:
             guarded=guarded,
             output=output,
             program=tuple(program),
-            access=None if self._access is None else str(self._access),
+            access=self._access,
             **{**self._timeouts, **{k: consumer.pop(k) for k in tuple(consumer) if k in self._timeouts}},
             consumer=consumer,
         )
@@ -426,7 +424,6 @@ class MemberGroup:
             self._log.close()
             self._topics.close()
             self._writer.close()
-            self._kept.close()
 
     def __enter__(self) -> MemberGroup:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -197,23 +198,46 @@ class MemberProcess(ABC):
 
 
 class Commands:
-    """The pipe of `control`'s commands to a member. `stdin` is its reading end, for the member's program."""
+    """The pipe to a member's standard input: first what it is handed over, then `control`'s commands.
 
-    def __init__(self) -> None:
-        self.stdin, self._end = os.pipe()
+    Args:
+        first: Bytes that the member reads first, such as its access to the cluster, which no file gets.
+        more: Whether commands follow; if not, its standard input ends behind `first`.
+
+    Attributes:
+        stdin: The pipe's reading end, for the member's program.
+    """
+
+    def __init__(self, first: bytes = b"", *, more: bool = True) -> None:
+        self.stdin, end = os.pipe()
+        self._pipe = os.fdopen(end, "wb", buffering=0)
+        self._first, self._more = first, more
+        self._handing = threading.Thread(target=self._hand_over, name="hands over", daemon=True)
 
     def begun(self) -> None:
         """The program has been started."""
         os.close(self.stdin)
+        self._handing.start()  # a thread, as the pipe may hold less than a file of certificates has
 
     def send(self, what: str) -> None:
         """Send a line."""
-        with suppress(BrokenPipeError):  # it ended on its own; callers that wait for it will notice
-            os.write(self._end, what.encode() + b"\n")
+        self._handing.join()
+        self._write(what.encode() + b"\n")
 
     def close(self) -> None:
         """The program has ended."""
-        os.close(self._end)
+        self._handing.join()
+        self._pipe.close()
+
+    def _hand_over(self) -> None:
+        self._write(self._first)
+        if not self._more:
+            self._pipe.close()
+
+    def _write(self, data: bytes) -> None:
+        with suppress(BrokenPipeError, ValueError):  # it ended, or takes no commands; callers that wait will notice
+            while data:
+                data = data[self._pipe.write(data) :]
 
 
 class PythonProcess(MemberProcess):
@@ -223,7 +247,7 @@ class PythonProcess(MemberProcess):
         super().__init__(config, output)
         self._read = 0  # bytes read of its history
         path.write_text(config.to_json(), "utf-8")
-        self._commands = Commands()
+        self._commands = Commands(config.handed_over())
         self.program = ChildProgram(python_command(module, str(path)), output, stdin=self._commands.stdin)
         self._commands.begun()
 

@@ -31,7 +31,7 @@ from ..processes.child import ChildProgram
 from ..processes.python import python_command
 from ..registry import assignor_named
 from .clients.events import runs
-from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, VERIFIABLE, MemberConfig
+from .config import BROKER_ASSIGNED, CONFLUENT_CONSUMER, JAVA, JAVA_CONSUMER, VERIFIABLE, MemberConfig, StandardInput
 from .coordinator_log import CoordinatorLog, Joined
 from .process import Commands, MemberProcess
 from .transformers import java as transformer
@@ -43,13 +43,15 @@ _FLAGS = ("-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:aut
 _MS = 1_000_000
 
 
-def java_command(config: MemberConfig, properties: Path, log: Path, version: str = KAFKA_VERSION) -> list[str]:
+def java_command(
+    config: MemberConfig, properties: Path | StandardInput, log: Path, version: str = KAFKA_VERSION
+) -> list[str]:
     """The command line of a Java member. Writes `properties`, the settings for which the tool has no option.
 
     Args:
         config: Its configuration. Further settings have Java's names, with ``_`` for ``.``:
             ``max_poll_interval_ms=3000``.
-        properties: A file to write.
+        properties: A file to write, or the member's standard input if the settings have secrets.
         log: Its log file, separate from its JSON lines.
         version: Version of the pinned jars.
 
@@ -78,7 +80,7 @@ def java_command(config: MemberConfig, properties: Path, log: Path, version: str
     ]
 
 
-def verifiable_command(config: MemberConfig, properties: Path) -> list[str]:
+def verifiable_command(config: MemberConfig, properties: Path | StandardInput) -> list[str]:
     """The command line of our own member with VerifiableConsumer's options; otherwise as `java_command`.
 
     `registry.assignor_named` makes its assignors. Those that Java has go by Java's names.
@@ -93,7 +95,7 @@ def _offered(config: MemberConfig) -> list[str]:
     return [str(assignor_named(name).name) for name in config.assignors]
 
 
-def _options(config: MemberConfig, properties: Path) -> list[str]:
+def _options(config: MemberConfig, properties: Path | StandardInput) -> list[str]:
     """VerifiableConsumer's options. Writes `properties`."""
     if len(config.topics) != 1:
         raise ConfigError(
@@ -169,7 +171,9 @@ def program_command(config: MemberConfig, path: Path) -> list[str]:
     """The command line of a client that the harness doesn't know: its program, then the path of its configuration.
 
     The program prints VerifiableConsumer's objects as `members.clients.confluent` does, and leaves the group on
-    SIGTERM. It may announce records by ``records_taken`` if it doesn't tell how commits end. Writes `path`.
+    SIGTERM. The configuration's ``access`` is the number of bytes of a ``client.properties`` that the program reads
+    first from its standard input, or null. It may announce records by ``records_taken`` if it doesn't tell how commits
+    end. Writes `path`.
 
     Raises:
         ConfigError: The program isn't an executable file.
@@ -316,17 +320,21 @@ class VerifiableProcess(MemberProcess):
     def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
         self._said = stem.with_name(stem.name + ".out")
+        settings = stem.with_name(stem.name + ".properties") if config.access is None else StandardInput()
         if config.client in (JAVA, JAVA_CONSUMER):
-            line = java_command(config, config.private(stem.with_name(stem.name + ".properties")), self.output)
+            line = java_command(config, settings, self.output)
         elif config.program:
             line = program_command(config, stem.with_name(stem.name + ".json"))
         elif config.client == VERIFIABLE:
-            line = verifiable_command(config, config.private(stem.with_name(stem.name + ".properties")))
+            line = verifiable_command(config, settings)
         else:
             line = confluent_command(config, stem.with_name(stem.name + ".json"))
         self.output.touch()
         self._log, self._read, self._over = log, 0, False
-        self._commands = Commands()
+        if isinstance(settings, StandardInput) and settings.text:
+            self._commands = Commands(settings.text.encode("ascii"), more=False)
+        else:
+            self._commands = Commands(config.handed_over())
         self.program = ChildProgram(line, self._said, stdin=self._commands.stdin)
         self._commands.begun()
         self._translator = EventTranslator(config.member, log, config.client)

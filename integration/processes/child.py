@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from kafka_assignors.output import ENDING
+
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back SIGINT and SIGTERM, so that a program that was started is known to those who end it.
+    """Hold back the signals that end the harness, so that a program that was started is known to those who end it.
 
     The signal takes effect at the end. In another thread nothing is held back: there signals interrupt nothing.
     """
@@ -27,7 +31,7 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     seen: list[int] = []
-    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(n))]
+    numbers = [n for n in (signal.SIGINT, *ENDING) if callable(signal.getsignal(n))]
     before = {number: signal.signal(number, lambda got, _frame: seen.append(got)) for number in numbers}
     try:
         yield
@@ -36,6 +40,24 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         if seen:
             signal.raise_signal(seen[0])
+
+
+@contextmanager
+def watched_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder, for this user alone, that is removed at the end, and if this process ends before it.
+
+    Args:
+        prefix: The beginning of its name.
+    """
+    with uninterrupted():
+        folder = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+        command = [sys.executable, "-I", "-S", str(_WATCHDOG), "--remove", str(folder)]
+        watchdog = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield folder
+    finally:
+        watchdog.communicate()
+        shutil.rmtree(folder, ignore_errors=True)  # unless the watchdog was killed, it is gone
 
 
 class ChildProgram:

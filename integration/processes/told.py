@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO
@@ -37,7 +38,12 @@ class TooSlow(Exception):
 
 
 def run_told(
-    command: Sequence[str], tell: Callable[[str, float], None], *, timeout_s: float, silence_s: float
+    command: Sequence[str],
+    tell: Callable[[str, float], None],
+    *,
+    timeout_s: float,
+    silence_s: float,
+    given: str | None = None,
 ) -> Ended:
     """Run a program. If it is too slow, or this call is interrupted, it gets SIGTERM, and SIGKILL after `GRACE_S`.
 
@@ -47,13 +53,24 @@ def run_told(
             `silence_s` seconds without one. The line is "" before the first.
         timeout_s: How long it may take.
         silence_s: See `tell`.
+        given: Its standard input, at most a pipe's buffer (64 kB); None: this process's own.
 
     Raises:
         TooSlow: It did not end in time.
         OSError: It could not be started.
     """
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    process = subprocess.Popen(
+        command,
+        stdin=None if given is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
     try:
+        if given is not None and process.stdin is not None:
+            with suppress(BrokenPipeError), process.stdin:  # it ended before it read: its exit code tells
+                process.stdin.write(given)
         assert process.stdout is not None
         assert process.stderr is not None
         lines: SimpleQueue[str | None] = SimpleQueue()

@@ -7,18 +7,18 @@ import io
 import json
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ..output import ended_by_signals, open_streams
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -228,11 +228,12 @@ def require_color(color: str) -> None:
 
 def guarded(run: Callable[[], int]) -> int:
     """Run a command; an expected failure becomes one sentence on stderr and its exit code."""
+    open_streams()
+    with ended_by_signals():
+        return _guarded(run)
 
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = signal.signal(signal.SIGTERM, stop)
+def _guarded(run: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal in ASCII must not end a command
@@ -253,8 +254,6 @@ def guarded(run: Callable[[], int]) -> int:
         code, text = explained(error)
         _say(f"error: {text}")
         return code
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 _told_of_interrupt: list[str] = []
@@ -390,4 +389,5 @@ def offers(values: Sequence[str] | None) -> dict[str, list[str]]:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    with suppress(OSError):  # a terminal that was closed
+        print(text, file=sys.stderr)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from .ask import Node, addresses, brokers, partition_count, request, require_access, require_cluster
 from .codecs import missing_codec
-from .read import concerns_connection, from_file, from_settings, read_connection
+from .read import concerns_connection, file_lines, from_settings, read_connection
 from .rights import Right, denied, needing
 from .settings import NAMES, NOT_OURS, Connection
 
 __all__ = [
     "NAMES", "NOT_OURS", "Connection", "Node", "Right", "addresses", "brokers", "concerns_connection", "denied",
-    "from_file", "from_settings", "missing_codec", "needing", "partition_count", "read_connection", "request",
+    "file_lines", "from_settings", "missing_codec", "needing", "partition_count", "read_connection", "request",
     "require_access", "require_cluster",
 ]  # fmt: skip

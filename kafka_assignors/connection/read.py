@@ -96,16 +96,6 @@ def read_connection(
     return _connection(given, environment)
 
 
-def from_file(path: Path, bootstrap: str) -> Connection:
-    """The connection in a client's properties file, with the given addresses; other settings are ignored.
-
-    Raises:
-        ConfigError: As `read_connection`.
-    """
-    given = {name: each.value for name, each in _of_file(path, f"--config {path}").items()}
-    return from_settings({**given, "bootstrap.servers": bootstrap}, str(path))
-
-
 def from_settings(settings: Mapping[str, object], where: str = "configuration") -> Connection:
     """The connection in a client's configuration: those of `settings` whose names the table knows.
 
@@ -129,7 +119,18 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _Given]:
+def file_lines(path: Path, where: str | None = None, profile: str | None = None) -> list[properties.Line]:
+    """The settings in a client's properties file, in its order. It is read once: it may be a pipe.
+
+    Args:
+        path: The file.
+        where: Its name for errors; default: `path`.
+        profile: The section whose settings are wanted; None: the file has none.
+
+    Raises:
+        ConfigError: It can't be read, or Java and Python would read it differently.
+    """
+    where = str(path) if where is None else where
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -144,6 +145,11 @@ def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _G
         if not f"{line.key}{line.value}".isascii() and not data.isascii():
             # Java decodes ISO-8859-1, most editors write UTF-8; only ASCII escapes mean the same to both
             _require_ascii(data, line, where)
+    return found
+
+
+def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _Given]:
+    found = file_lines(path, where, profile)
     return {line.key: _Given(line.value, f"{where}, line {line.number}") for line in found}
 
 

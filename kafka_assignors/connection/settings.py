@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -187,12 +188,16 @@ class Connection:
 
     @contextlib.contextmanager
     def file(self) -> Iterator[Path]:
-        """Write `properties` to a temporary file that only this user can read, for a child process."""
+        """Write `properties` to a temporary file that only this user can read. A killed process leaves it behind."""
         with tempfile.TemporaryDirectory(prefix="kafka-client-") as folder:
-            path = Path(folder, "client.properties")
-            path.touch(mode=0o600)
-            path.write_text(self.properties(), "ascii")
-            yield path
+            yield self.write(Path(folder))
+
+    def write(self, folder: Path) -> Path:
+        """Write `properties` to a new file in a folder, which only this user can read; its path."""
+        path = folder / "client.properties"
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(self.properties(), "ascii")
+        return path
 
     def ssl_context(self) -> ssl.SSLContext:
         """Python's TLS settings.
@@ -208,11 +213,8 @@ class Connection:
         else:
             context.load_verify_locations(cadata=self.ca)
         if self.key is not None:
-            # OpenSSL loads a key only from a file: use one that only this user can read, only while loading
-            with tempfile.NamedTemporaryFile("w", encoding="ascii") as kept:
-                kept.write(f"{self.certificate}{self.key}")
-                kept.flush()
-                context.load_cert_chain(kept.name, password=self.key_password or "")
+            with _file_of(f"{self.certificate}{self.key}") as path:
+                context.load_cert_chain(path, password=self.key_password or "")
         return context
 
     def _held(self) -> dict[str, str]:
@@ -230,6 +232,21 @@ class Connection:
         if self.tls:
             said["ssl_context"] = self.ssl_context()
         return said
+
+
+@contextlib.contextmanager
+def _file_of(text: str) -> Iterator[str]:
+    """A path at which OpenSSL, which loads keys from files only, reads `text`: in memory where the system has that."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("client.pem"), "w", encoding="ascii") as kept:
+            kept.write(text)
+            kept.flush()
+            yield f"/proc/self/fd/{kept.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as kept:  # for this user alone
+            kept.write(text)
+            kept.flush()
+            yield kept.name
 
 
 _TEXT = ("username", "password", "bootstrap")

@@ -55,7 +55,9 @@ class LocalNode:
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write the properties that the next `launch` reads."""
-        (self.directory / "server.properties").write_text(render(settings))
+        file = self.directory / "server.properties"
+        file.touch(mode=0o600)  # a secured listener's key is in it
+        file.write_text(render(settings))
 
     def disconnect(self) -> None:
         """Raise NotSupported."""

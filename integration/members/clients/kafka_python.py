@@ -221,6 +221,11 @@ class Member:
             self.write("error", error=type(error).__name__, fatal=False, message=str(error))
             time.sleep(_RECHECK_S)
             return {}
+        except RuntimeError as error:
+            # What a signal handler raises while `threading.Condition.wait` takes its lock again, it turns into this.
+            if isinstance(error.__context__, Stop):
+                raise error.__context__ from None
+            raise
         finally:
             self._polling = False
 

@@ -16,20 +16,22 @@ from kafka_assignors.errors import JavaNotFound, MachineError
 from kafka_assignors.jvm import cache_folder, java, kafka_jars
 
 from ...history.author import AUTHOR
-from ..config import MemberConfig
+from ..config import MemberConfig, StandardInput
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 _SOURCE = Path(__file__).with_name("Transformer.java")
 _BYTES = "org.apache.kafka.common.serialization.ByteArray"
 
 
-def arguments(config: MemberConfig, protocol: Mapping[str, Any], properties: Path, version: str) -> list[str]:
+def arguments(
+    config: MemberConfig, protocol: Mapping[str, Any], properties: Path | StandardInput, version: str
+) -> list[str]:
     """Command-line arguments after the JVM's flags: class path, class, settings. Writes `properties`.
 
     Args:
         config: Its configuration, with an output topic.
         protocol: Java's settings of the group's protocol.
-        properties: A file to write.
+        properties: A file to write, or the member's standard input if the settings have secrets.
         version: Version of the pinned jars.
 
     Raises:

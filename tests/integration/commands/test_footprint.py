@@ -89,7 +89,7 @@ def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker,
     assert not re.search(r"(^|\s)coming-a\[", done.stdout), "the pattern matched somebody else's topic"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_an_interrupted_run_removes_what_it_made(
     how: signal.Signals, unchanged: Broker, started: list[subprocess.Popen[str]], tmp_path: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.recording import run_folder
+from tests.support.places import ROOT
 
 MANY = 24
 TAKE = """
@@ -79,3 +81,23 @@ def test_a_folder_is_free_again_when_its_run_is_over(tmp_path: Path, resumed: bo
     else:
         with pytest.raises(ConfigError, match="is not empty"), run_folder(out):
             pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["--out", "the working directory"])
+def test_a_name_that_no_page_can_have_is_refused_before_anything_starts(tmp_path: Path, where: str) -> None:
+    """Pages and manifests are UTF-8; the run would fail at its end."""
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    odd.mkdir()
+    command = [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew"]
+    more = ["--out", str(odd / "out")] if where == "--out" else []
+
+    done = subprocess.run(
+        [*command, *more], capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path if more else odd, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (3, "")
+    name = r"caf\xe9/out" if more else r"caf\xe9"
+    assert done.stderr == f"error: --out {tmp_path}/{name}: its name is not UTF-8; name another folder\n"
+    assert list(odd.iterdir()) == []

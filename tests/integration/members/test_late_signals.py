@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.structs import MemberState
 
 from kafka_assignors.integration.members.clients import kafka_python
 from kafka_assignors.integration.members.config import MemberConfig
@@ -58,4 +60,32 @@ def test_no_timer_runs_once_a_member_has_ended(told: signal.Signals, monkeypatch
     kafka_python.Member(config, writer, Control()).run()
 
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert written == ["start", "stop"]
+
+
+class Waiting(Closing):
+    """A consumer whose poll the signal reaches in an unlucky moment."""
+
+    _coordinator = SimpleNamespace(state=MemberState.STABLE, need_rejoin=lambda: False)
+
+    def poll(self, timeout_ms: int) -> Any:
+        condition = threading.Condition()
+        condition.acquire()
+        try:
+            condition.release()  # as inside of `wait`
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            condition.release()
+
+
+def test_a_signal_while_a_poll_takes_its_lock_again_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11 ``Condition.wait``: what the handler raises is replaced by a RuntimeError about the lock."""
+    written: list[str] = []
+    monkeypatch.setattr(kafka_python, "KafkaConsumer", Waiting)
+    monkeypatch.setattr(kafka_python, "forbid_topic_creation", lambda _: None)
+    config = MemberConfig("h:1", "g", "m", ("t",), ("kafka-python:range",), "h", "r")
+    writer: Any = SimpleNamespace(write=lambda kind, **_: written.append(kind))
+
+    kafka_python.Member(config, writer, Control()).run()
+
     assert written == ["start", "stop"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.connection import file_lines
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
@@ -182,7 +183,7 @@ def test_settings_by_javas_names_become_kafka_pythons(tmp_path: Path) -> None:
         "group.id=from the options\nreceive.buffer.bytes=1024\nsecurity.protocol=PLAINTEXT\n"
     )
 
-    assert properties(file) == {
+    assert properties(file_lines(file), file) == {
         "max_poll_records": 7, "check_crcs": False, "client_rack": "a", "receive_buffer_bytes": 1024,
     }  # fmt: skip
 
@@ -202,7 +203,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
     file.write_text(line + "\n")
 
     with pytest.raises(ConfigError) as caught:
-        properties(file)
+        properties(file_lines(file), file)
 
     assert f"{file}:{message}" in str(caught.value)
 
@@ -215,7 +216,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
         ([*NEEDED, "--max-messages", "few"], "argument --max-messages: invalid int value: 'few'"),
         ([*NEEDED, "--assignment-strategy", "com.acme.Ours"], "unknown assignor 'com.acme.Ours'; known: "),
         ([*NEEDED, "--hand-over", "-1"], "argument --hand-over: invalid seconds value: '-1'"),
-        ([*NEEDED, "--command-config", "nowhere"], "No such file or directory: 'nowhere'"),
+        ([*NEEDED, "--command-config", "nowhere"], "nowhere can't be read (No such file or directory)"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: list[str], message: str) -> None:
