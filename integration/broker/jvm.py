@@ -44,14 +44,15 @@ class JvmBroker(PlacedBroker):
         try:
             self._node.format()
             for attempt in range(3):
-                controller_port, *behind, chosen = (*free_ports(3), port) if port is not None else free_ports(4)
+                # drawn at once: two draws could give two listeners the same port
+                secured_port, controller_port, *behind, drawn = [each for each in free_ports(6) if each != port][:5]
+                chosen = drawn if port is None else port
                 self._take(Route(*behind))
                 data = str(self._node.data)
                 ours = broker_settings(
                     port=chosen, controller_port=controller_port, data=data, rack=rack, route=self._route
                 )
                 if certificates is not None:
-                    (secured_port,) = free_ports(1)
                     ours = with_secured(ours, secured_port, certificates)
                 self._node.configure({**ours, **settings})
                 super().__init__(f"127.0.0.1:{chosen}", "shared" if shared else "jvm", version)
