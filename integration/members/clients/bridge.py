@@ -192,6 +192,8 @@ class BridgeMember:
             if not error.retriable:
                 raise
             self.write("error", error=type(error).__name__, fatal=False, message=str(error))
+        for told in filter(None, (each.error() for each in batch)):  # librdkafka goes on after each of them
+            self.write("error", error=told.name(), fatal=False, message=told.str())
         batch = [each for each in batch if each.error() is None]
         if batch:
             self._tell("consume", batch)

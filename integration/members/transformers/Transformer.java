@@ -77,7 +77,10 @@ public final class Transformer implements ConsumerRebalanceListener {
     }
 
     private void run() {
-        producer.initTransactions();
+        retried(() -> {
+            producer.initTransactions();
+            return null;
+        });
         consumer.subscribe(List.of(app.getProperty("topics").split(",")), this);
         say("startup_complete", "");
         while (true) {

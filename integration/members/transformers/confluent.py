@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
 from itertools import count
@@ -26,6 +26,7 @@ from ..config import MemberConfig
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 TIMEOUT_S = 15.0
+RETRY_S = 0.1
 OVERDUE_S = 5.0
 """How long after its time limit a call is given up."""
 
@@ -36,6 +37,8 @@ class CallOverdue(Exception):
 
 def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None = None) -> None:
     """Make a transactional call, and make it again while librdkafka says so (``retriable``), within `timeout_s` (15).
+
+    Each error after which it is made again is reported.
 
     Raises:
         CallOverdue: It goes on 5 s after `timeout_s`. It is left in a thread of its own, which keeps the producer.
@@ -56,6 +59,7 @@ def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None
                 except KafkaException as error:
                     if not error.args[0].retriable() or time.monotonic() > deadline:
                         raise
+                    _survived(error)
             outcome.set_result(None)
         except BaseException as error:
             outcome.set_exception(error)
@@ -67,6 +71,25 @@ def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None
         raise CallOverdue(
             f"{call.__name__} hasn't returned {OVERDUE_S:g} s after its limit of {timeout_s:g} s"
         ) from None
+
+
+def _survived(error: Any) -> None:
+    """Report an error after which the member goes on."""
+    said = error.args[0]
+    say("error", error=said.name(), message=said.str())
+
+
+def _passes(error: Any) -> bool:
+    """Whether an error of a question to a coordinator passes: it moves, loads or doesn't answer, or an end of a
+    transaction is on its way.
+    """
+    from confluent_kafka import KafkaError
+
+    return error.args[0].code() in (
+        KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._WAIT_COORD, KafkaError._ALL_BROKERS_DOWN,
+        KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.UNSTABLE_OFFSET_COMMIT,
+    )  # fmt: skip
 
 
 class _Batches:
@@ -101,13 +124,13 @@ class _Batches:
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": tp.offset} for tp in due]
         say("records_taken")
         self._producer.begin_transaction()
-        for each in records:
-            headers = [(AUTHOR, author(self._config, number))]
-            self._producer.produce(self._config.output, each.value(), each.key(), headers=headers)
-        time.sleep(self._work_s)
-        say("transaction_ending", offsets=rows, transaction=number)
         told = {"offsets": rows, "transaction": number}
+        headers = [(AUTHOR, author(self._config, number))]
         try:
+            for each in records:
+                self._producer.produce(self._config.output, each.value(), each.key(), headers=headers)
+            time.sleep(self._work_s)
+            say("transaction_ending", **told)
             transactional(self._producer.send_offsets_to_transaction, due, self._membership)
             transactional(self._producer.commit_transaction)
         except (KafkaException, CallOverdue) as error:
@@ -121,11 +144,18 @@ class _Batches:
         from confluent_kafka import KafkaException
 
         if isinstance(error, KafkaException):
-            if not error.args[0].txn_requires_abort():
+            if not (error.args[0].txn_requires_abort() or error.args[0].retriable()):
                 raise error
-            transactional(self._producer.abort_transaction)
-        else:
-            self._producer = _producer(self._config)
+            try:
+                transactional(self._producer.abort_transaction)
+                return
+            except KafkaException as again:
+                if not again.args[0].retriable():
+                    raise
+                _survived(again)
+            except CallOverdue:
+                pass
+        self._producer = _producer(self._config)
 
     def _rewind(self, taken: Iterable[Any]) -> None:
         from confluent_kafka import TopicPartition
@@ -133,11 +163,29 @@ class _Batches:
         held = {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
         mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in held]
         rows = []
-        for tp in self._consumer.committed(mine, TIMEOUT_S):
+        for tp in self._committed(mine):
             tp.offset = max(tp.offset, 0)  # without a commit, restart at the beginning like `auto.offset.reset`
             self._consumer.seek(tp)
             rows.append({"topic": tp.topic, "partition": tp.partition, "offset": tp.offset})
         say("rewound", offsets=rows)
+
+    def _committed(self, partitions: Sequence[Any]) -> Sequence[Any]:
+        """The committed offsets, asked for as long as a transaction may be open while a coordinator is away."""
+        from confluent_kafka import KafkaException
+
+        deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
+        while True:
+            try:
+                known: Sequence[Any] = self._consumer.committed(partitions, TIMEOUT_S)
+                # An offset with an error is none: to begin at 0 would make all outputs again.
+                if (refused := next((tp.error for tp in known if tp.error is not None), None)) is None:
+                    return known
+                raise KafkaException(refused)
+            except KafkaException as error:
+                if not _passes(error) or time.monotonic() > deadline:
+                    raise
+                _survived(error)
+                time.sleep(RETRY_S)
 
 
 def run(config: MemberConfig, stop: threading.Event) -> None:

@@ -114,7 +114,7 @@ class TransformingMember(Member):
         except KafkaError as error:
             # Not fatal: the generation is over, or a coordinator is away.
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
-            self._producer.abort_transaction()
+            self._retried(self._producer.abort_transaction)
             self._begin()
             self._rewind(offsets)
         else:

@@ -11,17 +11,19 @@ import json
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError as RdKafkaError
 from confluent_kafka import KafkaException, TopicPartition
-from kafka.errors import KafkaConnectionError
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.errors import CommitFailedError, KafkaConnectionError, KafkaTimeoutError
 from kafka.producer.sender import Sender
 from kafka.producer.transaction_manager import TransactionManager
 
 from kafka_assignors.integration.members.config import MemberConfig
-from kafka_assignors.integration.members.transformers import confluent
+from kafka_assignors.integration.members.control import Control
+from kafka_assignors.integration.members.transformers import confluent, kafka_python
 from kafka_assignors.integration.members.transformers.confluent import CallOverdue, transactional
 from kafka_assignors.integration.members.transformers.kafka_python import keep_requests
 
@@ -70,7 +72,13 @@ def refused(*, retriable: bool = False, abort: bool = False) -> KafkaException:
     return KafkaException(RdKafkaError(RdKafkaError._TIMED_OUT, "no answer", False, retriable, abort))
 
 
-def test_a_retriable_call_is_made_again() -> None:
+def errors_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The errors that a member reports, by which the history says what it went on after."""
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [each["error"] for each in said if each["name"] == "error"]
+
+
+def test_a_retriable_call_is_made_again_and_the_error_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     answers: Iterator[KafkaException | None] = iter([refused(retriable=True), refused(retriable=True), None])
     limits = []
 
@@ -83,6 +91,7 @@ def test_a_retriable_call_is_made_again() -> None:
 
     assert len(limits) == 3
     assert sorted(limits, reverse=True) == limits
+    assert errors_of(capsys) == ["_TIMED_OUT", "_TIMED_OUT"]
 
 
 @pytest.mark.parametrize("error", [refused(), refused(abort=True)])
@@ -107,18 +116,153 @@ def test_a_call_is_not_made_again_after_its_limit() -> None:
 
 
 class Producer:
-    """A transactional producer. If it `hangs`, its offsets are never answered until `released`."""
+    """A transactional producer. If it `hangs`, its offsets are never answered until `released`.
 
-    def __init__(self, hangs: bool) -> None:
-        self.hangs, self.released = hangs, threading.Event()
+    Args:
+        refuses: Calls that raise a retriable error each time.
+    """
+
+    def __init__(self, hangs: bool, refuses: tuple[str, ...] = ()) -> None:
+        self.hangs, self.released, self.refuses = hangs, threading.Event(), refuses
         self.begin_transaction = self.produce = lambda *_, **__: None
+        self.aborted = 0
 
     def send_offsets_to_transaction(self, offsets: Any, membership: Any, timeout_s: float) -> None:
         if self.hangs:
             self.released.wait()
+        if "offsets" in self.refuses:
+            raise refused(retriable=True)
+
+    def abort_transaction(self, timeout_s: float) -> None:
+        if "abort" in self.refuses:
+            raise refused(retriable=True)
+        self.aborted += 1
 
     def commit_transaction(self, timeout_s: float) -> None:
         """It is committed."""
+
+
+RECORD = SimpleNamespace(topic=lambda: "t", partition=lambda: 0, offset=lambda: 4, key=lambda: b"k", value=lambda: b"v")
+
+
+class Consumer:
+    """A member's consumer, with one partition.
+
+    Args:
+        answers: What `committed` returns or raises, one call after the other.
+    """
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers = answers
+        self.sought: list[int] = []
+
+    def consumer_group_metadata(self) -> str:
+        return "generation 3"
+
+    def assignment(self) -> list[TopicPartition]:
+        return [TopicPartition("t", 0)]
+
+    def committed(self, partitions: list[TopicPartition], timeout_s: float) -> list[Any]:
+        answer: Any = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        assert len(answer) == len(partitions)
+        return list(answer)
+
+    def seek(self, partition: Any) -> None:
+        self.sought.append(partition.offset)
+
+
+def batches_of(consumer: Consumer, monkeypatch: pytest.MonkeyPatch, producers: list[Producer]) -> Any:
+    """A transforming member's batches, with these producers one after the other."""
+    monkeypatch.setattr(confluent, "_producer", lambda _: producers.pop(0))
+    for name in ("TIMEOUT_S", "OVERDUE_S"):
+        monkeypatch.setattr(confluent, name, 0.1)
+    monkeypatch.setattr(confluent, "RETRY_S", 0)
+    config = MemberConfig("h:1", "g", "m", ("t",), ("range",), "h", "r", output="done")
+    return confluent._Batches(config, cast("Any", consumer))
+
+
+@pytest.mark.source("confluent-kafka KafkaError.retriable: the operation may be called again")
+@pytest.mark.parametrize("refuses", [("offsets",), ("offsets", "abort")])
+def test_a_member_of_librdkafkas_outlives_a_coordinator_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refuses: tuple[str, ...]
+) -> None:
+    """Time is up: the transaction is aborted; if that isn't answered either, a new producer aborts it."""
+    away, made = Producer(hangs=False, refuses=refuses), Producer(hangs=False)
+    left = [away, made]
+    consumer = Consumer([[TopicPartition("t", 0, 4)]])
+    batches = batches_of(consumer, monkeypatch, left)
+
+    batches.add(RECORD)
+    batches.finish()
+    away.refuses = ()
+    batches.add(RECORD)
+    batches.finish()
+
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["success"] for each in said if each["name"] == "offsets_committed"] == [False, True]
+    assert {each["error"] for each in said if each["name"] == "error"} == {"_TIMED_OUT"}
+    assert (away.aborted, len(left)) == ((0, 0) if "abort" in refuses else (1, 1))
+    assert consumer.sought == [4]
+
+
+def test_committed_offsets_are_asked_for_again_while_a_coordinator_is_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An offset with an error is no offset: reading from the beginning would make all outputs again."""
+    unstable = SimpleNamespace(
+        topic="t", partition=0, offset=-1001, error=RdKafkaError(RdKafkaError.UNSTABLE_OFFSET_COMMIT)
+    )
+    away = KafkaException(RdKafkaError(RdKafkaError._TRANSPORT, "away"))
+    consumer = Consumer([away, [unstable], [TopicPartition("t", 0, 4)]])
+    batches = batches_of(consumer, monkeypatch, [Producer(hangs=False)])
+
+    batches._rewind([TopicPartition("t", 0)])
+
+    assert consumer.sought == [4]
+    assert errors_of(capsys) == ["_TRANSPORT", "UNSTABLE_OFFSET_COMMIT"]
+
+
+def test_an_error_that_no_question_mends_ends_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = KafkaException(RdKafkaError(RdKafkaError.GROUP_AUTHORIZATION_FAILED))
+    batches = batches_of(Consumer([denied]), monkeypatch, [Producer(hangs=False)])
+
+    with pytest.raises(KafkaException):
+        batches._rewind([TopicPartition("t", 0)])
+
+
+def test_a_member_of_kafka_pythons_aborts_again_after_a_retriable_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = MemberConfig("h:1", "g", "m", ("t",), ("range",), "h", "r", output="done")
+    written: list[tuple[str, Any]] = []
+    writer: Any = SimpleNamespace(write=lambda kind, **data: written.append((kind, data.get("error"))))
+    member = kafka_python.TransformingMember(config, writer, Control())
+    outcomes: Iterator[Any] = iter([KafkaTimeoutError(), None])
+
+    def abort() -> None:
+        if (error := next(outcomes)) is not None:
+            raise error
+
+    def refuse(*_: Any) -> None:
+        raise CommitFailedError
+
+    monkeypatch.setattr(kafka_python, "RETRY_S", 0)
+    monkeypatch.setattr(member, "_begin", lambda: None)
+    member._producer = SimpleNamespace(
+        begin_transaction=lambda: None,
+        send=lambda *_: None,
+        send_offsets_to_transaction=refuse,
+        abort_transaction=abort,
+    )
+    member._consumer = SimpleNamespace(
+        group_metadata=lambda: SimpleNamespace(member_id="m-1"), assignment=set, committed=lambda _: 0
+    )
+    record = SimpleNamespace(offset=4, key=b"k", value=b"v", serialized_key_size=1, serialized_value_size=1)
+
+    member.take({KafkaTopicPartition("t", 0): [record]})
+
+    assert [kind for kind, _ in written] == ["consume", "commit_begin", "commit_fail", "error", "rewound"]
+    assert ("error", "KafkaTimeoutError") in written
 
 
 @pytest.mark.source("librdkafka#5456")
@@ -127,30 +271,18 @@ def test_a_member_of_librdkafkas_replaces_a_producer_that_hangs(
 ) -> None:
     hung, made = Producer(hangs=True), Producer(hangs=False)
     left = [hung, made]
-    record = SimpleNamespace(
-        topic=lambda: "t", partition=lambda: 0, offset=lambda: 4, key=lambda: b"k", value=lambda: b"v"
-    )
-    sought = []
-    consumer = SimpleNamespace(
-        consumer_group_metadata=lambda: "generation 3",
-        assignment=lambda: [TopicPartition("t", 0)],
-        committed=lambda tps, _: [TopicPartition("t", 0, 4) for _ in tps],
-        seek=lambda tp: sought.append(tp.offset),
-    )
-    monkeypatch.setattr(confluent, "_producer", lambda _: left.pop(0))
-    monkeypatch.setattr(confluent, "TIMEOUT_S", 0.1)
-    monkeypatch.setattr(confluent, "OVERDUE_S", 0.1)
-    batches = confluent._Batches(MemberConfig("h:1", "g", "m", ("t",), ("range",), "h", "r", output="done"), consumer)
+    consumer = Consumer([[TopicPartition("t", 0, 4)]])
+    batches = batches_of(consumer, monkeypatch, left)
 
     for _ in range(2):
-        batches.add(record)
+        batches.add(RECORD)
         batches.finish()
     hung.released.set()
 
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     told = [(each["name"], each.get("success")) for each in said if each["name"] in ("offsets_committed", "rewound")]
     assert told == [("offsets_committed", False), ("rewound", None), ("offsets_committed", True)]
-    assert sought == [4]
+    assert consumer.sought == [4]
     assert any("send_offsets_to_transaction hasn't returned" in each.get("error", "") for each in said)
 
 
