@@ -306,7 +306,8 @@ class Model:
         """int[M], the most work of each member at a greatest work / capacity, within the hard caps."""
         with np.errstate(invalid="ignore"):  # an infinite ratio of a capacity of 0
             most = np.nan_to_num(np.floor(ratio * self.capacity * (1 + NEAR)), posinf=NO_CAP)
-        return np.minimum(np.minimum(most, float(NO_CAP)).astype(np.int64), self.most)
+        limits: Ints = np.minimum(np.minimum(most, float(NO_CAP)).astype(np.int64), self.most)
+        return limits
 
     @cached_property
     def measured(self) -> Bools:
