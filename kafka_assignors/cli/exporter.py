@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import NoReturn
+from contextlib import ExitStack, contextmanager, suppress
+from socketserver import ThreadingMixIn
+from typing import Any, NoReturn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from ..errors import ClusterError
@@ -16,6 +20,10 @@ from ..live.monitor import Monitor, Reading
 from .common import Common
 
 PREFIX = "kafka_group_"
+MOST_CONNECTIONS = 16
+"""At once; the oldest one is closed for a new one, so that requests which never end keep no scrape out."""
+SILENCE_S = 10
+"""How long a connection may send nothing."""
 
 
 class Readings:
@@ -69,6 +77,43 @@ def run(
                 _take(readings, monitor, monitor.wait_s)
 
 
+class _Handler(WSGIRequestHandler):
+    timeout = SILENCE_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread per connection, of `MOST_CONNECTIONS`."""
+
+    daemon_threads = True
+    request_queue_size = 128  # with its default of 5, a scrape beside many connections waits for seconds
+
+    def __init__(self, *args: Any) -> None:
+        self._open: dict[socket.socket, None] = {}  # in the order in which they came
+        self._lock = threading.Lock()
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):  # the other side has closed it
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: it is the other side's connection that failed."""
+
+
 @contextmanager
 def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
     """Serve metrics; the value is the address.
@@ -79,11 +124,15 @@ def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
     registry = CollectorRegistry()
     registry.register(readings)
     try:
-        server, thread = start_http_server(port, listen, registry)
+        (family, *_, address), *_ = socket.getaddrinfo(listen, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        of_family = type("Server", (_Server,), {"address_family": family})
+        server: WSGIServer = make_server(str(address[0]), port, make_wsgi_app(registry), of_family, _Handler)
     except OSError as error:
         raise ClusterError(
             f"{listen}:{port} can't be listened on: {error.strerror or error}; choose another with --port or --listen"
         ) from error
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         host = f"[{listen}]" if ":" in listen else listen
         yield f"http://{host}:{server.server_port}/metrics"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from kafka_assignors.cli import exporter
 from kafka_assignors.cli.app import main
 from kafka_assignors.cli.exporter import PREFIX, Readings, serving
 from kafka_assignors.core.group import TopicPartition
@@ -88,6 +92,20 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
         again = serving(Readings(), "127.0.0.1", urlsplit(url).port or 0)
         with pytest.raises(ClusterError, match="--port"):
             again.__enter__()
+
+
+def test_requests_that_never_end_keep_no_scrape_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest connections are closed for new ones, and each one after a time without a byte."""
+    monkeypatch.setattr(exporter._Handler, "timeout", 0.5)
+    with serving(Readings(), "127.0.0.1", 0) as url, ExitStack() as kept:
+        before, port = threading.active_count(), urlsplit(url).port or 0
+        halves = [kept.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(100)]
+        for half in halves:
+            half.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+        assert scraped(url)[(f"{PREFIX}exporter_reachable",)] == 1
+        until(lambda: threading.active_count() <= before + exporter.MOST_CONNECTIONS, "few threads are left")
+        assert [half.recv(1) for half in halves] == [b""] * len(halves)
+        until(lambda: threading.active_count() <= before, "none is left")
 
 
 @pytest.fixture
