@@ -185,7 +185,8 @@ def _checked(world: _World, plan: Decision) -> Iterator[Violation]:
     if proven is None or proven < bound * (1 - NEAR):
         shown = "nothing" if proven is None else float(proven)
         yield Violation("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
-    limit = max(bound * (1 + Fraction(load.epsilon)), bound + world.floor)
+    least = world.floor / max(world.capacity.values(), default=Fraction(1)) if any(world.capacity.values()) else 0
+    limit = max(bound * (1 + Fraction(load.epsilon)), bound + least)
     if Fraction(load.limit) > limit * (1 + NEAR) and Fraction(load.limit) > greatest * (1 + NEAR):
         yield Violation("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
     moves = len(_moved(world, owner))

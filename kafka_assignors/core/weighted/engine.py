@@ -121,7 +121,8 @@ def _solved(model: Model, options: Options, known: list[Bound]) -> Solution:
     if small:
         known = _sharpened(replace(model, pinned=np.zeros_like(model.pinned)), known)
     bound, budget = known[0].value, options.move_budget
-    allowed = max((1 + options.epsilon) * bound, bound + model.floor)
+    # The floor is work: only work / capacity may be added to the bound, else other units would give another limit.
+    allowed = max((1 + options.epsilon) * bound, bound + model.floor / float(model.capacity.max()))
     best = _searched(model, allowed, budget)
     owner = best.owner
     forced, least = _forced(model), None
