@@ -87,12 +87,21 @@ def led(
     needs = agreed.needs() if any(sent.rack for _, _, sent in joined) else ()
     racks, leaders = (group.racks if "racks" in needs else None), (group.leaders if "leaders" in needs else None)
     read = decode(name, joined, group.partitions, racks, leaders)
+    if not agreed.uses_claims:
+        read = replace(read, group=_holding(read.group, group))
     notes = [*_of_sent(live, agreed, given), *_of_new(live, group, agreed)]
     if unknown and any(fact.kind == "options-differ" for fact in facts):
         notes.append(unknown)
     notes += [*_of_figures(live, agreed), *_of_leaders(agreed), *_of_ids(live, group, change, agreed)]
     read = replace(read, facts=ordered((*read.facts, *_without(facts, given))))
     return Led(agreed, read, tuple(notes), _like(live, given).member_id)
+
+
+def _holding(read: Group, group: Group) -> Group:
+    """The group as read, with what members hold, though they tell no leader: the plan counts its moves."""
+    held = {member.member_id: member.owned for member in group.members}
+    members = [replace(member, owned=held[member.member_id]) for member in read.members]
+    return Group(members, read.partitions, read.racks, read.leaders)
 
 
 def _by_ids(live: LiveGroup, options: Mapping[str, Any]) -> dict[str, Any]:
