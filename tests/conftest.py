@@ -48,9 +48,10 @@ def docker_problem() -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A script's background job is started with Ctrl-C ignored, and so would be every process that a test interrupts.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A script's background job is started with Ctrl-C and SIGQUIT ignored, as would be every process of a test.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,16 +19,8 @@ def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> sub
     )
 
 
-def _hearing() -> None:
-    """A shell starts what it runs in the background with signals ignored, and children inherit that."""
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", *args]
     pipe = subprocess.PIPE
-    started.append(
-        subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT, preexec_fn=_hearing)
-    )
+    started.append(subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT))
     return started[-1]
