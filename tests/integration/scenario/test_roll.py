@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Scenario, scenario
 from kafka_assignors.integration.scenario.clients import of_client
+from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 
 
 def played(what: Scenario, broker: Broker, folder: Path) -> GroupResult:
+    what = prefixed(what, f"roll-{uuid.uuid4().hex[:8]}-")  # other tests on this broker have topics of these names
     result = judged(run_scenario(what, broker, folder, "run"))
     assert (result.verdict.violations, result.verdict.value) == ((), True), result.verdict.unknown
     return result
