@@ -12,7 +12,10 @@ from .running import STOP_S, TICK_S, RunningMembers
 
 
 class MemberFaults:
-    """The faults of a group's members. The history records each before it acts and when it is over."""
+    """The faults of a group's members. The history records each before it acts and when it is over.
+
+    A kill is recorded after SIGKILL: before it, the process may still consume and commit, however late the signal.
+    """
 
     def __init__(self, members: RunningMembers) -> None:
         self._members = members
@@ -25,8 +28,8 @@ class MemberFaults:
         """
         process = self._members.get(name)
         self._members.count_from_here()
-        self._members.write("fault_begin", **process.named("kill"))
         process.kill()
+        self._members.write("fault_begin", **process.named("kill"))
         self._members.ended(name, STOP_S)
         self._members.write("fault_end", **process.named("kill"))
 
