@@ -13,10 +13,10 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
+from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, EARLY, SESSION_MS
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
-DEFAULT_HEARTBEAT_MS, SESSION_MS = 3000, 45_000
 GAP_MS = 1500
 """Between the 3 s of a heartbeat, that the others would wait for, and the milliseconds that they need."""
 
@@ -44,15 +44,7 @@ def read_twice(history: History, leavers: Collection[str]) -> int:
     return found
 
 
-@pytest.mark.parametrize(
-    ("assignor", "member"),
-    [
-        ("cooperative-sticky", {}),
-        ("kafka-python:cooperative-sticky", {"guarded": True}),
-        ("cooperative-sticky", {"client": "bridge"}),
-    ],
-    ids=["ours", "kafka-python-guarded", "bridge"],
-)
+@EARLY
 def test_a_leave_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],

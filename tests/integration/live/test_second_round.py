@@ -13,10 +13,9 @@ from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
+from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, EARLY, SESSION_MS
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
-
-DEFAULT_HEARTBEAT_MS, SESSION_MS = 3000, 45_000
 
 
 def joined(
@@ -34,15 +33,7 @@ def joined(
     return check(History.load(folder))
 
 
-@pytest.mark.parametrize(
-    ("assignor", "member"),
-    [
-        ("cooperative-sticky", {}),
-        ("kafka-python:cooperative-sticky", {"guarded": True}),
-        ("cooperative-sticky", {"client": "bridge"}),
-    ],
-    ids=["ours", "kafka-python-guarded", "bridge"],
-)
+@EARLY
 def test_a_join_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],
