@@ -1,7 +1,7 @@
 """Leave a group without a stop: a member reads on until the whole group has joined, then the others take over at once.
 
-A ``close`` is learned of by the other members' next heartbeats, up to ``heartbeat_interval_ms`` (3 s by default) later,
-and until then nobody reads the partitions. `leave` takes two rebalances instead:
+The other members learn of a ``close`` by their next heartbeats, up to ``heartbeat_interval_ms`` (3 s by default) later.
+Until then nobody reads the partitions. `leave` takes two rebalances instead:
 
 1. The member joins again, and goes on reading and committing while the others join.
 2. As soon as the group has joined, the member stops reading, commits, and leaves, whatever it was assigned. The others
