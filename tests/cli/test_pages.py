@@ -151,6 +151,11 @@ def test_quiet_leaves_out_notes_and_progress_and_color_is_as_asked(tmp_path: Pat
     assert cli("judge", "x", "--color", "sometimes").returncode == 2
 
 
+def test_watch_tells_a_rebalance_as_why_does() -> None:
+    why, watch = (json.loads((SCHEMAS / f"{name}.json").read_text()) for name in ("why", "watch"))
+    assert watch["properties"]["rebalances"]["items"] == why["properties"]["rebalances"]["items"]
+
+
 def test_the_schemas_of_report_are_made_from_the_tables() -> None:
     assert set(report_schemas.schemas()) == set(report_schemas.NAMES)
     for name in report_schemas.NAMES:

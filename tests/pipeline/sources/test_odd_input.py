@@ -97,7 +97,7 @@ def test_odd_times_aborted_and_open_transactions_and_parts_of_topics(
             writer.flush(30)  # else they are never sent
             writer.abort_transaction()
         writer.begin_transaction()
-        writer.send(mixed, b"v", b"committed", timestamp_ms=now_ms)
+        writer.send(mixed, b"v", b"key-6", timestamp_ms=now_ms)
         writer.commit_transaction()
         writer.begin_transaction()
         writer.send(mixed, b"v", b"hot", timestamp_ms=now_ms).get(30)
