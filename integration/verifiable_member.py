@@ -40,6 +40,7 @@ from kafka_assignors.connection import concerns_connection, file_lines, missing_
 from kafka_assignors.connection.properties import Line
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
 from kafka_assignors.history.events import partitions_json
+from kafka_assignors.output import complain
 
 from .members.clients.json_lines import say, text
 from .members.clients.kafka_python import Member, Stop
@@ -317,7 +318,7 @@ def main(argv: Sequence[str]) -> int:
             hand_over_s=given.hand_over,
         )
     except (KafkaAssignorsError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        complain(error)
         return 2
     signal.signal(signal.SIGINT, member.interrupted)
     try:
@@ -327,7 +328,7 @@ def main(argv: Sequence[str]) -> int:
     except FencedInstanceIdError as error:
         print(f"fenced: {error}", file=sys.stderr)
     except (KafkaError, KafkaAssignorsError, ValueError) as error:
-        print(f"error: {missing_codec(error) or f'{type(error).__name__}: {error}'}", file=sys.stderr)
+        complain(missing_codec(error) or f"{type(error).__name__}: {error}")
         return 1
     finally:
         say("shutdown_complete")

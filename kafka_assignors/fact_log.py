@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .output import printable
+
 if TYPE_CHECKING:  # a member imports this file before it joins
     from .core.group.facts import Fact
 
@@ -30,5 +32,5 @@ class FactLog:
         """
         now = frozenset(facts)
         for fact in sorted(now - self._logged, key=lambda fact: (fact.kind, fact.subject)):
-            log.warning("%s: %s", name, fact)
+            log.warning("%s: %s", name, printable(str(fact)))
         self._logged = now

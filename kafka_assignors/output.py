@@ -1,9 +1,10 @@
-"""What all commands share beside their work: notes, -q, -v and --color, closed streams, signals that end them."""
+"""What all commands share beside their work: text from outside, notes, -q, -v and --color, streams, signals."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,36 @@ from types import FrameType
 from typing import NoReturn
 
 _QUIET, _COLOR, _PLAIN = "KAFKA_ASSIGNORS_QUIET", "FORCE_COLOR", "NO_COLOR"  # rich reads the last two
+
+_COMMAND = re.compile(r"::(?=[A-Za-z])|##(?=\w*\[)")  # GitHub's ::error::; Azure's ##[error] and TeamCity's
+
+
+def printable(text: str) -> str:
+    r"""Text from outside, such as a group, a member, a host or a key, as one line may show it.
+
+    What is not printable becomes its escape as in a Python string: control characters, line ends, characters that turn
+    the direction of writing, lone surrogates. So does the mark of a command to a build server that reads the output,
+    ``::error::`` or ``##vso[``, wherever it stands: a line may be broken before it.
+
+    >>> print(printable("m1\x1b[31m\nm2 ::error::no"))
+    m1\x1b[31m\nm2 \x3a:error::no
+    """
+    if text.count("::") > 1 or "##" in text:
+        text = _COMMAND.sub(lambda mark: f"\\x{ord(mark[0][0]):02x}{mark[0][1:]}", text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines: its line ends stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def complain(error: object) -> None:
+    """Tell on stderr why a command fails: ``error: …``. A terminal that was closed is no further error."""
+    with suppress(OSError):
+        print(f"error: {printable_lines(str(error))}", file=sys.stderr)
 
 
 @contextmanager
@@ -49,7 +80,7 @@ def is_quiet() -> bool:
 def note(text: str) -> None:
     """Tell something beside the answer, on stderr."""
     if not is_quiet():
-        print(f"note: {text}", file=sys.stderr)
+        print(f"note: {printable_lines(text)}", file=sys.stderr)
 
 
 def open_streams() -> None:

@@ -51,6 +51,7 @@ from kafka_assignors.integration.topics.sandbox import remove
 
 from .connection import Connection, read_connection
 from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound
+from .output import printable
 
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
@@ -501,7 +502,7 @@ def _told(verdict: Verdict, folder: Path) -> str:
         lines[_LINES:] = [f"  … {len(lines) - _LINES} lines more"]
     return "\n".join(
         [
-            *(first or verdict.unknown[:1]),
+            *map(printable, first or verdict.unknown[:1]),
             *lines,
             f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}",
         ]

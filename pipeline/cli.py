@@ -14,7 +14,7 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError
-from kafka_assignors.output import ended_by_signals
+from kafka_assignors.output import complain, ended_by_signals
 from kafka_assignors.producers import PRESETS
 
 from . import options, stream
@@ -265,7 +265,7 @@ def _reported() -> Iterator[Progress]:
         with ended_by_signals(terminate):
             yield Progress()
     except KafkaAssignorsError as error:
-        print(f"error: {error}", file=sys.stderr)
+        complain(error)
         raise typer.Exit(BAD_INPUT) from None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from kafka_assignors.connection import Connection, partition_count, read_connection
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.output import note, open_streams
+from kafka_assignors.output import complain, note, open_streams, printable_lines
 
 from .core.audit import FAMILIES, Audit, audit, growth
 from .core.keys.defaults import DEFAULTS, placed_by_default
@@ -65,7 +65,11 @@ def audit_command(
     with _ErrorsInOneLine():
         sample = read_sample(_connection(bootstrap, config, profile, settings), topic, records)
         result = audit(sample.found, sample.partitions, strays=strays)
-    typer.echo(json.dumps(_as_json(topic, result, sample)) if as_json else _text(topic, result, sample, records))
+    typer.echo(
+        json.dumps(_as_json(topic, result, sample))
+        if as_json
+        else printable_lines(_text(topic, result, sample, records))
+    )
     raise typer.Exit(0 if result.preset is not None and not result.stray_count else 1)
 
 
@@ -215,7 +219,7 @@ class _ErrorsInOneLine:
         if (client := sys.modules.get("kafka.errors")) is not None:  # else the error is not the client's
             known += (client.KafkaError,)
         if isinstance(error, known):
-            typer.echo(f"error: {error}", err=True)
+            complain(error)
             raise typer.Exit(2) from error
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "kafka":
             typer.echo(

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.output import ended_by_signals, is_quiet, note
+from kafka_assignors.output import complain, ended_by_signals, is_quiet, note
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
 
@@ -88,8 +88,7 @@ def clear_errors() -> Iterator[None]:
 
             if not isinstance(error, KafkaError):
                 raise
-        with suppress(OSError):  # the terminal may be gone
-            print(f"error: {error}", file=sys.stderr)
+        complain(error)
         raise typer.Exit(COULD_NOT_RUN) from error
     except KeyboardInterrupt as error:
         with suppress(OSError):

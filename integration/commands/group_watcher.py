@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.history.broker_group import BROKER_S
@@ -16,6 +16,7 @@ from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.monitor import Monitor
 from kafka_assignors.live.rebalances import Rebalance
 from kafka_assignors.live.silence import Silence, Silent
+from kafka_assignors.output import printable
 
 
 @dataclass(frozen=True)
@@ -151,14 +152,14 @@ class GroupWatcher:
 def table(view: GroupView) -> Table:
     """A group: a row per member, with the lag of each of its partitions."""
     title = f"{view.group}: {view.state}, {view.protocol or '-'}"
-    told = Table("member", "partitions", "lag", "lag per partition", "seen", title=_safe(title))
+    told = Table("member", "partitions", "lag", "lag per partition", "seen", title=Text(printable(title)))
     silent = {each.member: each for each in view.silent}
     for member in view.members:
         mine = [o for o in view.owned if o.member == member]
         lags = [o.lag for o in mine if o.lag is not None]
         owns = "  ".join(f"{o.topic}-{o.partition}: {'-' if o.lag is None else o.lag}" for o in mine)
         seen = f"[yellow]{_silence(silent[member])}[/]" if member in silent else ""
-        told.add_row(_safe(member), str(len(mine)), str(sum(lags)) if lags else "-", _safe(owns) or "-", seen)
+        told.add_row(Text(printable(member)), str(len(mine)), str(sum(lags)) if lags else "-", owns or "-", seen)
     return told
 
 
@@ -171,18 +172,10 @@ def news(view: GroupView) -> Iterator[str]:
         causes = ", ".join(f"{cause.kind} {cause.who or cause.detail}".rstrip() for cause in each.causes)
         cost = f"moved {each.moved}" + (f", needless {each.needless}" if each.needless else "")
         stop = ", every member stopped" if each.eager else ""
-        yield _printable(f"{at} {view.group} {unit} {numbers}: {causes}; {cost}{stop}")
+        yield printable(f"{at} {view.group} {unit} {numbers}: {causes}; {cost}{stop}")
     for cause in view.polled:
-        yield _printable(f"{view.group}: changed between two looks: {cause}")
+        yield printable(f"{view.group}: changed between two looks: {cause}")
 
 
 def _silence(silent: Silent) -> str:
     return f"committed nothing for {silent.for_s:.0f} s, lag grew by {silent.lag_growth}"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _safe(text: str) -> str:
-    return escape(_printable(text))

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.output import complain, printable_lines
 
 from ..broker import Broker
 from ..broker.cluster import Cluster, start_cluster
@@ -125,7 +126,7 @@ def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> in
         console.print(f"Page: {page}", soft_wrap=True, highlight=False)
         console.print(f"Histories: {history}", soft_wrap=True, highlight=False)
     if failure:
-        print(f"error: {failure}", file=sys.stderr)
+        complain(failure)
     return COULD_NOT_RUN if failure and report.value is not False else exit_code(report.value)
 
 
@@ -196,7 +197,7 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
                     sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
                 )  # fmt: skip
             if ran.gave_up:
-                print(f"not played to the end: {ran.gave_up}", file=sys.stderr)
+                print(f"not played to the end: {printable_lines(ran.gave_up)}", file=sys.stderr)
             result = judged(ran)
             console.print(cost_table(result.row))
             place = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"

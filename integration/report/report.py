@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, Protocol
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from rich.table import Table
+from rich.text import Text
 
 from kafka_assignors.drawing import PAGE, STYLE
 from kafka_assignors.history.events import Event
+from kafka_assignors.output import printable
 
 from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.laws.told import told
@@ -325,7 +327,7 @@ def step_table(step: StepRow) -> Table:
     table = Table("member", "partitions", "owns", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for member, topics in sorted(step.owned.items()):
         owns = "  ".join(f"{t}[{' '.join(map(str, p))}]" for t, p in sorted(topics.items()) if p)
-        table.add_row(member, str(sum(map(len, topics.values()))), owns or "-")
+        table.add_row(Text(printable(member)), str(sum(map(len, topics.values()))), owns or "-")
     return table
 
 
@@ -338,4 +340,4 @@ def verdict_lines(verdict: Verdict) -> list[str]:
         lines += [f"    witness {told(witness)}" for witness in violation.witnesses]
     lines += [f"  unknown: {reason}" for reason in verdict.unknown]
     lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
-    return [*lines, *(f"  {fact}" for fact in verdict.facts)]
+    return [printable(line) for line in (*lines, *(f"  {fact}" for fact in verdict.facts))]

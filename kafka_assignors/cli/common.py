@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..output import ended_by_signals, open_streams
+from ..output import complain, ended_by_signals, note, open_streams
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,7 +168,7 @@ class Common:
     def note(self, text: str) -> None:
         """Tell something beside the answer."""
         if not self.quiet:
-            print(f"note: {text}", file=sys.stderr)
+            note(text)
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[Callable[[float], None]]:
@@ -252,7 +252,7 @@ def _guarded(run: Callable[[], int]) -> int:
         if os.environ.get("KAFKA_ASSIGNORS_TRACEBACK"):
             raise
         code, text = explained(error)
-        _say(f"error: {text}")
+        complain(text)
         return code
 
 

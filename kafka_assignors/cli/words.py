@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from ..output import printable
+
 
 def safe(text: str) -> str:
-    """Text from outside: no markup, no control characters."""
+    """Text from outside, `printable` and without markup."""
     from rich.markup import escape
 
-    return escape("".join(c if c.isprintable() else "?" for c in text))
+    return escape(printable(text))
 
 
 def clock(ms: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError, MachineError
+from ..output import complain
 from . import locks
 from .cache import cache_folder
 from .jars import KAFKA_VERSION, kafka_jars, maven_context, spark_jars
@@ -37,10 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command == "fetch":
                 _fetch(options.kafka)
     except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
+        complain(error)
         return 2
     except MachineError as error:
-        print(f"error: {error}", file=sys.stderr)
+        complain(error)
         return 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

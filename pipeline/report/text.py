@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kafka_assignors.output import printable
+
 from .. import findings
 
 SHOWN_LOADS = 24
@@ -159,14 +161,15 @@ def _loads(topic: dict[str, Any]) -> str:
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print one table: with borders on a terminal, as aligned columns in a pipe."""
-    cells = [head, *([str(cell) for cell in row] for row in rows)]
+    cells = [head, *([printable(str(cell)) for cell in row] for row in rows)]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         drawn = Table(*head, title=title)
         for row in cells[1:]:
-            drawn.add_row(*row)
+            drawn.add_row(*map(Text, row))
         Console().print(drawn)
         return
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
