@@ -419,12 +419,14 @@ def test_a_signal_makes_it_leave_its_group(
 @needs_broker
 @pytest.mark.parametrize("leader", [True, False], ids=["the leader", "a follower"])
 def test_it_hands_its_partitions_over_before_it_leaves(
-    leader: bool, kafka_broker: Broker, kafka_topic: MakeTopic
+    leader: bool, kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    """It joins once more, and the other one takes over without waiting for its next heartbeat (3 s)."""
-    topic = kafka_topic(partitions=2)
+    """It joins once more, and the other one takes over long before its next heartbeat."""
+    topic, heartbeat_ms = kafka_topic(partitions=2), 20_000
+    (tmp_path / "client.properties").write_text(f"heartbeat.interval.ms={heartbeat_ms}\n")
     line = [*PROGRAM, "--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
-    line += ["--assignment-strategy", "cooperative-sticky", "--hand-over", "20"]
+    line += ["--assignment-strategy", "cooperative-sticky", "--hand-over", "60"]
+    line += ["--command-config", str(tmp_path / "client.properties"), "--session-timeout", str(3 * heartbeat_ms)]
     with Watched(line) as first:
         first.wait("partitions_assigned", 1)
         with Watched(line) as second:
@@ -438,7 +440,7 @@ def test_it_hands_its_partitions_over_before_it_leaves(
     (revoked,) = (each for each in leaves.said[before:] if each["name"] == "partitions_revoked")
     given = [each for each in stays.said if each["name"] == "partitions_assigned" and each["partitions"]]
     (taken,) = (each for each in given if each["partitions"] == revoked["partitions"])
-    assert taken["timestamp"] - revoked["timestamp"] < 1500
+    assert taken["timestamp"] - revoked["timestamp"] < heartbeat_ms / 4
 
 
 @needs_broker
