@@ -213,7 +213,7 @@ def test_a_demo_whose_spark_is_too_slow_keeps_all_else(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
     """The main job in a pipe, on a secured broker, with exactly its rights: plain lines, every verdict true, Spark
     agrees, one self-contained page; all published; nothing is left; no secret is printed or kept.
@@ -225,8 +225,8 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         with user.file() as config:
             done = subprocess.run(
                 [sys.executable, "-m", "kafka_assignors.integration", "demo", "--full", "--out", str(out),
-                 "--config", str(config), "--confirm", "--events-topic", "events"],
-                capture_output=True, text=True, timeout=840, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+                 "--config", str(config), "--confirm", "--events-topic", "events", "--spark-timeout", "1200"],
+                capture_output=True, text=True, timeout=1740, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)

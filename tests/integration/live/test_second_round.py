@@ -51,8 +51,11 @@ def test_a_join_stops_no_partition_until_the_next_heartbeat(
 def test_a_join_that_waits_for_a_heartbeat_is_false_by_itself(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    """The members of a guarded group whose early heartbeats are broken."""
-    group = unjudged_group(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=DEFAULT_HEARTBEAT_MS)
+    """The members of a guarded group whose early heartbeats are broken.
+
+    Their interval is longer than a busy machine takes for all else, which would pass a part of it.
+    """
+    group = unjudged_group(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=SESSION_MS // 3)
     deaf = "tests.support.integration.planted:Deaf"
 
     verdict = joined(kafka_broker, group, kafka_topic(partitions=12), tmp_path, deaf, {"guarded": True})
