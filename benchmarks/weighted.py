@@ -13,7 +13,7 @@ import numpy as np
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.group.claims import Claims, resolve
 from kafka_assignors.core.group.indexed import UNASSIGNED
-from kafka_assignors.core.weighted import engine, hysteresis
+from kafka_assignors.core.weighted import engine, frontier, hysteresis
 from kafka_assignors.core.weighted.model import Model, Wishes, model
 from kafka_assignors.core.weighted.placing import load
 
@@ -80,7 +80,7 @@ def _drift(steps: int) -> Iterator[Result]:
             then = engine.solve(found, engine.Options()).owner if name == "ours" else place(works, owner, members)
             spent.append((time.thread_time() - began) * 1000)
             moves += int((then != owner).sum())
-            least += known.least
+            least += frontier.least(found, known).moves
             ratios.append(_ratio(works, then, members))
             limits.append(known.bound / (float(found.work.sum()) / members))
             owner = then
@@ -251,8 +251,9 @@ def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *,
         solution = engine.solve(found, engine.Options())
         spent.append((time.thread_time() - began) * 1000)
     gap = solution.greatest / solution.bound - 1
-    moves = f"; {solution.moves:,} moves, {solution.least:,} proven necessary" if drift else ""
+    many, needed = engine.moves(found, solution.owner), frontier.least(found, solution).moves
+    moves = f"; {many:,} moves, {needed:,} proven necessary" if drift else ""
     size = f"{topics * each:,} partitions, {members:,} members"
     note = f"{size}: {gap:.4%} above the bound ({solution.bounds[0].kind}){moves}"
-    raw = {"gap": gap, "cpu_ms": spent, "moves": solution.moves, "least": solution.least}
+    raw = {"gap": gap, "cpu_ms": spent, "moves": many, "least": needed}
     return Result(name, statistics.median(spent), "ms CPU", note=note, raw=raw)

@@ -504,6 +504,13 @@ class ByWork(Strategy):
         found = {name: value for name, value in carried.inputs(heard, counts).items() if name in known}
         return winner.with_options(**{**winner.options, **found}) if found else winner, facts_.ordered(facts)
 
+    def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
+        """As `Strategy.settles_as`. If nothing is withheld, no rebalance follows that could use a budget again."""
+        topics = {topic for member in decoded.group.members for topic in member.topics}
+        every = sum(count for topic, count in decoded.group.partitions.items() if topic in topics)
+        given = sum(len(ids) for topics_ in assignment.values() for ids in topics_.values())
+        return assignment if given == every else super().settles_as(decoded, assignment)
+
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         claims = claims or resolve(indexed.group)
         return placing.handed_over(claims, self._solved(claims)[1].owner, self.placing)
@@ -519,7 +526,7 @@ class ByWork(Strategy):
         written: Mapping[str, bytes | memoryview] = bulk.assignments(claims.indexed, owner)
         measured, every = model.coverage
         if measured:
-            bound, greatest = solution.bound * model.unit, solution.greatest * model.unit
+            bound, greatest = solution.bound * model.ratio_unit, solution.greatest * model.ratio_unit
             withheld = int((owner != solution.owner).sum())
             moved = int(((owner != UNASSIGNED) & (claims.holder != UNASSIGNED) & (owner != claims.holder)).sum())
             standing = balance.Balance(bound, greatest, measured, every, withheld, moved)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from ..core.group import TopicPartition
+from ..core.group.invariants import Violation
 from .values import Decision, Goal, Move
 
 WHOLE = 20
@@ -44,6 +45,16 @@ def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
         withheld: Partitions that no member gets -> the members that must revoke them first.
     """
     return "\n".join(_lines(plan, moves, withheld))
+
+
+def unproven(plan: Decision, violations: Sequence[Violation]) -> str:
+    """A decision some of whose claims do not hold, as lines of text: which, and none of its figures."""
+    return "\n".join(
+        (
+            f"{plan.strategy}: this plan is not proven; claims of it that do not hold ({len(violations)}):",
+            *_first([f"  {each}" for each in violations]),
+        )
+    )
 
 
 def _lines(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> Iterator[str]:

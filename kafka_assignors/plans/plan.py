@@ -10,13 +10,15 @@ from ..core import strategies
 from ..core.group import Group, TopicPartition
 from ..core.group.claims import Claims, resolve
 from ..core.group.facts import OF_BYTES
+from ..core.group.indexed import Ints
+from ..core.group.invariants import Violation, violations
 from ..core.reading import decoded
 from ..core.sticky import sticky
 from ..core.sticky.objective import Objective
 from ..core.strategy import Decoded, Strategy
 from ..core.weighted.report import Load, report
 from ..errors import ConfigError
-from . import explain, moves, plan_json
+from . import explain, moves, plan_json, work_proof
 from .certificate import Goals, bound, positions, score
 from .prices import certify
 from .sizing import Sizing, sizing
@@ -41,8 +43,47 @@ class Plan(Decision):
         return resolve(self.group)
 
     def explain(self) -> str:
-        """The plan as text for people: every member and move of a small group, totals of a large one."""
+        """The plan as text for people: every member and move of a small group, totals of a large one.
+
+        A plan from JSON is checked first. If a claim of it does not hold, the text says which, and nothing else.
+        """
+        if self._saved and (found := self.violations()):
+            return explain.unproven(self, found)
         return explain.explain(self, self.moves, self.withheld)
+
+    _saved = False  # whether it was read from JSON, which anybody may have changed
+
+    def violations(self) -> list[Violation]:
+        """Claims of the plan that do not hold for its group and options; empty if it is proven.
+
+        Of a plan by work, see `work_proof.check`. Of others: the laws of an assignment, and that its goals are those of
+        the target, with the least values that its prices prove.
+
+        Cost: that of `work_proof.check`; without work, O(partitions * distinct subscriptions).
+        """
+        if self.load is not None:
+            return work_proof.verify(self)
+        found = [*work_proof.ids(self), *violations(self.group, self.target)]
+        if found:
+            return found
+        try:
+            proven = self._proven()
+        except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+            return [Violation("price", (), None, f"the prices are not those of this group: {error!r}")]
+        if proven == self.goals:
+            return []
+        shown = [
+            [(goal.name, goal.value, goal.least, goal.reached) for goal in goals] for goals in (proven, self.goals)
+        ]
+        return [Violation("goals", (), None, f"target and prices prove {shown[0]}, the plan says {shown[1]}")]
+
+    def _proven(self) -> tuple[Goal, ...]:
+        """The goals of the target, with what the prices prove."""
+        if self.certificate is None:
+            return ()
+        made = strategies.strategy(self.strategy, **self.options)
+        units, owner = _units(made, self._claims, positions(self._claims.indexed, self.target))
+        return _goals(self.objective, score(units, owner, self.objective), bound(units, self.certificate))
 
     def __str__(self) -> str:
         return self.explain()
@@ -67,7 +108,9 @@ class Plan(Decision):
             ConfigError: The text is not a plan, or a plan of an unknown version.
             UnknownName: This installation does not have its strategy.
         """
-        return cls(**vars(plan_json.read(text)))
+        made = cls(**vars(plan_json.read(text)))
+        object.__setattr__(made, "_saved", True)
+        return made
 
     def replay(self) -> Plan:
         """Compute the plan again from its group, strategy and options; equal to this one unless the code changed."""
@@ -132,10 +175,7 @@ def planned(group: Decoded, made: Strategy) -> Plan:
         goals = _by_work(load)
     else:
         objective = objective_of(made.name, made.options)
-        units, owner = claims, positions(claims.indexed, target)
-        if isinstance(made, strategies.CoPartitioned):
-            bundles = made.bundled(claims)
-            units, owner = bundles.claims, bundles.owners(owner)
+        units, owner = _units(made, claims, positions(claims.indexed, target))
         certificate = certify(units, sticky.owners(units, objective), objective)
         if certificate:
             goals = _goals(objective, score(units, owner, objective), bound(units, certificate))
@@ -151,6 +191,14 @@ def planned(group: Decoded, made: Strategy) -> Plan:
         certificate,
         load,
     )
+
+
+def _units(made: Strategy, claims: Claims, owner: Ints) -> tuple[Claims, Ints]:
+    """What the goals count, partitions or bundles of them, and the owner of each."""
+    if not isinstance(made, strategies.CoPartitioned):
+        return claims, owner
+    bundles = made.bundled(claims)
+    return bundles.claims, bundles.owners(owner)
 
 
 def least_moves(group: Group) -> int:
@@ -200,6 +248,6 @@ def _goals(objective: Objective, values: Goals, least: Goals) -> tuple[Goal, ...
 
 
 def _by_work(load: Load) -> tuple[Goal, ...]:
-    within = load.greatest <= load.limit * (1 + 1e-9)
+    within = load.greatest <= load.bound * (1 + load.epsilon) * (1 + 1e-9)
     fewest = within and load.moves <= load.least_moves
     return Goal("work", load.greatest, load.bound, within), Goal("moves", load.moves, load.least_moves, fewest)

@@ -266,3 +266,39 @@ def test_first_names():
     assert kafka_assignors.plan is plan
     assert {"plan", "Plan", "Group", "Member", "TopicPartition"} <= set(dir(kafka_assignors))
     assert TopicPartition("t", 0) == ("t", 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(group=groups())
+@settings(max_examples=examples(20))
+def test_a_saved_plan_of_every_strategy_is_proven_again(name, group):
+    made = plan(group, name)
+    again = Plan.from_json(made.to_json())
+    assert again.violations() == []
+    assert str(again) == str(made)
+
+
+@pytest.mark.parametrize("field", [1, 2, 3])
+@pytest.mark.parametrize("goal", range(3))
+def test_a_saved_plan_with_edited_goals_is_not_explained_as_proven(goal, field):
+    value = json.loads(plan(story()).to_json())
+    was = value["goals"][goal][field]
+    value["goals"][goal][field] = not was if field == 3 else was - 1
+
+    text = str(Plan.from_json(json.dumps(value)))
+
+    assert text.startswith("cooperative-sticky: this plan is not proven; claims of it that do not hold (1):\n  goals: ")
+
+
+def test_a_saved_plan_with_other_ids_or_prices_is_not_explained_as_proven():
+    for edit, law in (
+        (lambda value: value["assignment"]["a"].update(t=[0.0, 1.0]), "exists"),
+        (lambda value: value["prices"].update(a=[1, 2, "x"]), "price"),
+        (lambda value: value["prices"].pop("a"), "price"),
+        (lambda value: value["prices"].update(a=[1000, 0, 0]), "goals"),
+    ):
+        value = json.loads(plan(story()).to_json())
+        edit(value)
+        read = Plan.from_json(json.dumps(value))
+        assert {each.law for each in read.violations()} == {law}
+        assert "not proven" in str(read)

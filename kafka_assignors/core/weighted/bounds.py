@@ -4,8 +4,9 @@
 mean        all work / all capacity; more if hard caps keep members below that
 heaviest    a partition at the fastest member that subscribes to it
 together    of k * M + 1 partitions some member of M has k + 1, at least the lightest of them
+whole       the k heaviest partitions, if each of them weighed only as much as the lightest of them
 topics      (Hall) the work of some topics / the capacity of all who subscribe to any of them
-exact       found by exhaustive search in small groups (`exact`)
+exact       found by exhaustive search in small groups (`optimum.branching`)
 ==========  ===========================================================================================================
 
 Each witness proves its bound without this module: see `plans.work_proof`.
@@ -14,6 +15,7 @@ Each witness proves its bound without this module: see `plans.work_proof`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,10 @@ from ..group.indexed import UNASSIGNED, Bools, Ints, narrowed
 from ..sticky.maxflow import sent
 from .model import NO_CAP, Floats, Model
 
+WHOLE = 100_000
+"""Maximum partitions for which the bound ``whole`` is computed: it is far below the others in large groups."""
+LOOKED_AT = 2_000_000
+"""Maximum pairs of partition and member that are compared with the members' caps, the heaviest first."""
 EDGES = 1_000_000
 """Maximum pairs of class and member kind for which the bound by topics is computed."""
 NEWTON = 30
@@ -34,7 +40,7 @@ class Bound:
     Args:
         kind: One of the table above.
         value: In multiples of the model's unit, per capacity.
-        classes: For ``topics`` the classes that prove it, for ``together`` the one class, or none for all classes.
+        classes: For ``topics`` and ``whole`` the classes that prove it, for ``together`` the one class; none for all.
         position: For ``heaviest`` the partition.
     """
 
@@ -56,6 +62,8 @@ def bounds(model: Model) -> list[Bound]:
     found = [Bound("mean", level(float(model.work.sum()), cap[everybody], model.most[everybody])), _heaviest(model)]
     found += _together(model)
     found += _topics(model, max(each.value for each in found))
+    if len(model.of) <= WHOLE:
+        found.append(_whole(model, [each.classes for each in found if each.kind == "topics"]))
     return sorted(found, key=lambda each: (-each.value, each.kind))
 
 
@@ -73,10 +81,17 @@ def level(work: float, capacity: Floats, most: Ints) -> float:
 
 
 def _heaviest(model: Model) -> Bound:
-    fastest = np.where(model.allowed, model.capacity, 0).max(axis=1)
-    per = np.where(model.of == UNASSIGNED, 0, model.work / fastest[model.of])
-    at = int(per.argmax())
-    return Bound("heaviest", float(per[at]), (), at)
+    per = np.zeros(len(model.of))
+    at = np.flatnonzero(model.of != UNASSIGNED)
+    per[at] = model.work[at] / np.where(model.allowed, model.capacity, 0).max(axis=1)[model.of[at]]
+    order = model.heaviest_first[: LOOKED_AT // len(model.most)]
+    above = order[(model.of[order] != UNASSIGNED) & (model.work[order] > model.most.min())]
+    if len(above):  # a member whose cap is below a partition's work is no fast member for it
+        may = model.allowed[model.of[above]] & (model.work[above][:, None] <= model.most)
+        with np.errstate(divide="ignore"):
+            per[above] = model.work[above] / np.where(may, model.capacity, 0).max(axis=1)
+    heaviest = int(per.argmax())
+    return Bound("heaviest", float(per[heaviest]), (), heaviest)
 
 
 def _together(model: Model) -> list[Bound]:
@@ -104,6 +119,31 @@ def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
         return 0.0
     total = np.concatenate([[0], np.cumsum(works)])
     return float((total[k * members + 1] - total[k * members - k]).max()) / fastest
+
+
+def _whole(model: Model, sets: Sequence[tuple[int, ...]]) -> Bound:
+    """The bound ``whole``: a member that has j partitions, each of at least some work, has j times that work.
+
+    Args:
+        model: The group.
+        sets: Sets of classes to look at, beside all classes and each of them.
+    """
+    best = Bound("whole", 0.0)
+    order = model.heaviest_first[model.of[model.heaviest_first] != UNASSIGNED]
+    by_class = order[np.argsort(narrowed(model.of[order], len(model.allowed)), kind="stable")]
+    starts = np.searchsorted(model.of[by_class], np.arange(len(model.allowed) + 1)).tolist()
+    each = [((g,), by_class[starts[g] : starts[g + 1]]) for g in range(len(model.allowed))]
+    for classes, some in [((), order), *each, *((these, order[np.isin(model.of[order], these)]) for these in sets)]:
+        who = model.allowed[list(classes)].any(axis=0) if classes else model.capacity > 0
+        cap = model.capacity[who]
+        top = min((len(some) + len(cap)) / float(cap.sum()), len(some) / float(cap.max()))  # all have room below
+        steps = np.ceil(top * cap).astype(np.int64)
+        step = np.arange(int(steps.sum())) - np.repeat(np.cumsum(steps) - steps, steps) + 1
+        height = np.sort(step / np.repeat(cap, steps))[: len(some)]  # where the first, the second, ... ends
+        value = float((model.work[some] * height).max())
+        if value > best.value:
+            best = Bound("whole", value, classes)
+    return best
 
 
 def _topics(model: Model, least: float) -> list[Bound]:
@@ -218,22 +258,37 @@ def least_moves(model: Model, limit: Ints) -> int:
 def least_cost(model: Model, limit: Ints) -> int:
     """Lower bound on the cost of the moves after which every member is within its limit, as `least_moves`.
 
-    A member above its limit may lose parts of partitions here, the cheapest per work first.
+    Each member above its limit must lose partitions that cover its excess, at the least cost of any that do.
     """
     loads = model.loads(model.kept)
     order, starts = by_member(model, model.kept)
     forced = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
-    total = float(model.cost[forced].sum())
+    total = int(model.cost[forced].sum())
     for m in np.flatnonzero(loads > limit).tolist():
         mine = order[starts[m] : starts[m + 1]]
-        work, cost = model.work[mine].astype(np.float64), model.cost[mine].astype(np.float64)
-        cheapest = np.argsort(cost / work, kind="stable")
-        covered = np.concatenate([[0.0], np.cumsum(work[cheapest])])
-        paid = np.concatenate([[0.0], np.cumsum(cost[cheapest])])
-        total += float(np.interp(float(loads[m] - limit[m]), covered, paid))
-    return math.ceil(total * (1 - 1e-9))
+        total += _least_cover(model.work[mine], model.cost[mine], int(loads[m] - limit[m]))
+    return total
 
 
+def _least_cover(work: Ints, cost: Ints, excess: int) -> int:
+    """The least cost of works that cover an excess, or a little less: costs are rounded down to a `STEPS`-th of it."""
+    cheapest = np.argsort(cost / work, kind="stable")
+    covered = np.concatenate([[0], np.cumsum(work[cheapest])])
+    paid = np.concatenate([[0], np.cumsum(cost[cheapest])])
+    parts = math.ceil(float(np.interp(float(excess), covered, paid)) * (1 - 1e-9))  # if works could be divided
+    enough = min(int(np.searchsorted(covered, excess)), len(work))
+    if len(work) > COVERED:
+        return parts
+    step = max(int(paid[enough]) // STEPS, 1)
+    most = np.full(int(paid[enough]) // step + 1, 0)  # the most work for each cost
+    for w, c in zip(work.tolist(), (cost // step).tolist(), strict=True):
+        if c < len(most):
+            np.maximum(most[c:], most[: len(most) - c] + w, out=most[c:])
+    return max(parts, int(np.searchsorted(most, excess)) * step)
+
+
+STEPS, COVERED = 4_096, 1_000
+"""Steps of the costs of a member's partitions, and the most partitions of a member, for which they are added up."""
 GIANTS = 20
 """Number of partitions per member that are examined one by one."""
 NEVER = 1 << 40

@@ -1,21 +1,24 @@
 """The order of goals: validity, hard caps, standbys last, the limit, the fewest moves (or their least cost), racks,
 evenness, spread of topics.
+
+`Engine.solve` is one rebalance. `Engine.settled` is what all rebalances lead to that follow from it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..group.indexed import UNASSIGNED, Bools, Ints
-from . import exact
 from .bounds import Bound, bounds, least_cost, least_moves
 from .finish import LARGE, even_out, finish
 from .hysteresis import Verdict, verdict
 from .model import EPSILON, NEAR, NO_CAP, Model
+from .optimum.branching import Branching, Found, small
+from .optimum.trading import DEARER, DEARER_SLOWLY, Trading, tradable
 from .search import EFFORT, Search
 
 ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), ("tight", True), ("bold", False))
@@ -26,12 +29,16 @@ are for partitions that weigh about as much as a member may have.
 """
 MANY = 200
 """Number of moves from which all overloaded members are relieved at once first."""
-HALVINGS = 16
-"""Limits tried for a budget of moves."""
+HALVINGS, CLOSE = 7, 2e-3
+"""Limits tried where the allowed one can't be kept, until the least that can is known as closely."""
+BRIEF = EFFORT // 40
+"""Effort of a local search for one of them."""
 RAISED = (1.0, 1.1, 1.25, 1.5, 2.0, math.inf)
 """Multiples of the hard caps that are tried one after the other, until all work fits."""
-POINTS = 12
-"""Limits, or budgets in a small group, for which a frontier is computed."""
+WORTH = 0.99
+"""A complete assignment above the limit stays, unless one is found that is within it, or lower than this part of it."""
+ROUNDS = 6
+"""Rebalances looked ahead, until nothing changes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class Options:
 
     Args:
         epsilon: Allowed excess of the greatest work / capacity over the bound.
-        move_budget: Maximum partitions that may leave an owner that could keep them; None for any number.
+        move_budget: Maximum partitions that may leave an owner that could keep them, until the group rests; None for
+            any number.
         hysteresis: Whether moves need a reason (`hysteresis.verdict`).
         checks, since_s, of_capacity: Inputs of the hysteresis; see there.
     """
@@ -55,28 +63,25 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An assignment and its figures.
+    """An assignment and its figures, in units of the model.
 
     Args:
         owner: int[P]; `UNASSIGNED` if nobody subscribes.
-        bounds: Lower bounds of the greatest work / capacity, largest first; in units of the model, per capacity.
+        bounds: Lower bounds of the greatest work / capacity, largest first.
         greatest: The greatest work / capacity.
         limit: Its limit.
-        moves: Partitions that left a holder, including forced moves.
-        least: Lower bound on moves if no member may exceed `limit`; proven if `exact` is not among the bounds, too.
-        cost: Cost of the moves, and its lower bound, in units of the model.
         caps: Multiple of the hard caps that holds; infinite if they had to be ignored.
+        caps_why: Why it is not 1: ``work`` (no assignment is within the multiple before), ``moves`` (none with the
+            moves that are allowed) or ``unknown`` (none was found); "" if it is.
         verdict: The verdict of the hysteresis, if it was consulted.
     """
 
     owner: Ints
-    bounds: tuple[Bound, ...]
-    greatest: float
-    limit: float
-    moves: int
-    least: int
-    cost: tuple[int, int] = (0, 0)
+    bounds: tuple[Bound, ...] = ()
+    greatest: float = 0.0
+    limit: float = 0.0
     caps: float = 1.0
+    caps_why: str = ""
     verdict: Verdict | None = None
 
     @property
@@ -85,152 +90,353 @@ class Solution:
         return self.bounds[0].value if self.bounds else 0.0
 
 
-def solve(model: Model, options: Options) -> Solution:
-    """Place a group.
+@dataclass
+class _Level:
+    """The group at one multiple of its hard caps. What it has does not depend on who holds what."""
 
-    Cost: O(P log P), search steps bounded by the size of the group and by `search.EFFORT`, and in small groups HiGHS.
-    Deterministic.
+    model: Model
+    raised: float
+
+    @cached_property
+    def fits(self) -> bool | None:
+        """Whether all work fits below the caps; None if this is not known."""
+        if not self.bounds or not (self.model.most < NO_CAP).any():
+            return True
+        return False if self.bounds[0].value == math.inf else self._packed
+
+    @cached_property
+    def bounds(self) -> list[Bound]:
+        """Lower bounds, largest first; infinite if a flow shows that work does not fit."""
+        return bounds(self.model)
+
+    @cached_property
+    def sharpened(self) -> list[Bound]:
+        """The same, with the optimum of a small group."""
+        known = self.bounds
+        if not known or known[0].value == math.inf or not small(self.model):
+            return known
+        plain = placed(self.model, self.model.limits(known[0].value))
+        found = Branching(self.model).least_maximum(plain.owner, known[0].value)
+        owner = plain.owner if found.owner is None else found.owner
+        value = ratio(self.model, owner)
+        if not found.proven or not within(self.model, owner, self.model.most) or value <= known[0].value * (1 + NEAR):
+            return known
+        return [Bound("exact", value), *known]
+
+    @cached_property
+    def _packed(self) -> bool | None:
+        """As `fits`, by a search among the partitions that only members with a cap may have."""
+        model = self.model
+        free = (model.allowed & (model.most == NO_CAP)).any(axis=1)  # per class
+        captive = (model.of != UNASSIGNED) & ~free[model.of]
+        if not captive.any():
+            return True
+        some = replace(model, of=np.where(captive, model.of, UNASSIGNED), work=np.where(captive, model.work, 0))
+        start = placed(some, some.most).owner
+        if within(some, start, some.most):
+            return True
+        if tradable(some) and Trading(some).search(some.most, start, EFFORT, least=math.inf).owner is not None:
+            return True
+        if small(some):
+            found = Branching(some).least_maximum(start, math.inf)
+            return found.owner is not None or (None if not found.proven else False)
+        return None
+
+
+class Engine:
+    """A group, whose assignment is computed for one or several states of ownership.
+
+    Args:
+        model: The group, without an owner of any partition.
+        options: The options.
+
+    Cost: O(P log P), search steps bounded by the size of the group and by `search.EFFORT`, and in groups of a few
+    thousand pairs of partition and member local searches. Deterministic.
     """
-    for relaxed, raised in _relaxed(model):
-        known = bounds(relaxed)
-        if not known:
-            return Solution(np.full(len(model.of), UNASSIGNED), (), 0.0, 0.0, 0, 0)
-        if known[0].value == math.inf:
-            continue
-        found = _solved(relaxed, options, known)
-        if raised == math.inf or bool((model.loads(found.owner) <= relaxed.most).all()):
-            return replace(found, caps=raised)
-    raise AssertionError("without caps there is an assignment")
+
+    def __init__(self, model: Model, options: Options) -> None:
+        self.model, self.options = model, options
+        bare = model.held(np.full(len(model.of), UNASSIGNED), np.zeros_like(model.pinned))
+        capped = (model.most < NO_CAP).any()
+        self._levels = [_Level(raised(bare, each), each) for each in (RAISED if capped else RAISED[:1])]
+
+    def settled(self, holder: Ints, withholds: Bools, disputed: Ints) -> Solution:
+        """The assignment after the last rebalance, if each one finds these works and capacities.
+
+        The first one withholds what moves, and the next one assigns it; each starts from what is held then. The target
+        is an assignment to which all of them lead, and which stays: computed from there, it is the same again.
+
+        Args:
+            holder: int[P], the holder of each position; `UNASSIGNED` if there is none.
+            withholds: bool[M], whether a member holds its partitions until it is told to revoke them.
+            disputed: int[], positions that several members may still hold.
+        """
+        first = found = self.solve(holder)
+        again = found
+        for _ in range(ROUNDS if found.bounds else 0):
+            then = handed_over(holder, found.owner, withholds, disputed)
+            rests = bool((then == found.owner).all())
+            if (then == holder).all() or (rests and self.options.move_budget is not None):
+                break  # from rest, a budget may be used again
+            again = self.solve(then)
+            if not rests and self.options.move_budget is None and (again.owner == found.owner).all():
+                again = self.solve(found.owner)
+            if (again.owner == found.owner).all():
+                break
+            found = again
+        return found if found is first else replace(found, verdict=first.verdict)
+
+    def solve(self, holder: Ints) -> Solution:
+        """One rebalance: its target.
+
+        Args:
+            holder: int[P], the holder of each position; `UNASSIGNED` if there is none.
+        """
+        why = ""
+        for level in self._levels:
+            known = level.sharpened
+            if not known:
+                return Solution(np.full(len(holder), UNASSIGNED))
+            if level.fits is False:
+                why = why or "work"
+                continue
+            model = level.model.held(holder, self.model.pinned)
+            budget = _budget(model, self.options)
+            stays = model.kept if budget == 0 else np.where(model.pinned, model.kept, UNASSIGNED)
+            if level.raised < math.inf and not within(model, stays, model.most):
+                why = "moves" if level.fits else "unknown"
+                continue
+            owner, judged = _decided(model, self.options, known)
+            if level.raised == math.inf or within(model, owner, model.most):
+                greatest = ratio(model, owner)
+                limit = max((1 + self.options.epsilon) * known[0].value, greatest)
+                return Solution(owner, tuple(known), greatest, limit, level.raised, why, judged)
+            why = "moves" if level.fits else "unknown"
+        raise AssertionError("without caps there is an assignment")
 
 
-def _relaxed(model: Model) -> Iterator[tuple[Model, float]]:
-    """The model with its hard caps raised step by step; only without caps, if it has none."""
-    if not (model.most < NO_CAP).any():
-        yield model, 1.0
-        return
-    for raised in RAISED:
-        if raised == math.inf:  # no multiple of a cap of 0 is more
-            yield replace(model, most=np.full_like(model.most, NO_CAP)), raised
-            return
-        caps = np.minimum(model.most.astype(np.float64) * raised, float(NO_CAP)).astype(np.int64)
-        yield replace(model, most=np.where(model.most < NO_CAP, caps, NO_CAP)), raised
+def solve(model: Model, options: Options) -> Solution:
+    """One rebalance of a group, see `Engine.solve`."""
+    return Engine(model, options).solve(model.holder)
 
 
-def _solved(model: Model, options: Options, known: list[Bound]) -> Solution:
-    small = exact.small(model)
-    if small:
-        known = _sharpened(replace(model, pinned=np.zeros_like(model.pinned)), known)
-    bound, budget = known[0].value, options.move_budget
-    # The floor is work: only work / capacity may be added to the bound, else other units would give another limit.
-    allowed = max((1 + options.epsilon) * bound, bound + model.floor / float(model.capacity.max()))
-    best = _searched(model, allowed, budget)
-    owner = best.owner
-    forced, least = _forced(model), None
-    program = exact.Exact(model) if small else None
-    if program is not None:
-        if budget is not None:
-            owner, allowed = _within(model, program, allowed, budget, owner)
-        owner, least = _fewest(model, program, model.limits(allowed), budget, owner)
-    allowed = max(allowed, _ratio(model, owner))
+def raised(model: Model, by: float) -> Model:
+    """The group with a multiple of its hard caps."""
+    if by == 1 or not (model.most < NO_CAP).any():
+        return model
+    if by == math.inf:
+        return replace(model, most=uncapped(model))
+    caps = np.minimum(model.most.astype(np.float64) * by, float(NO_CAP - 1)).astype(np.int64)
+    return replace(model, most=np.where(model.most < NO_CAP, caps, NO_CAP))
+
+
+def handed_over(holder: Ints, target: Ints, withholds: Bools, disputed: Ints) -> Ints:
+    """A target without the positions that members must revoke first.
+
+    Args:
+        holder: int[P], the holder of each position.
+        target: int[P].
+        withholds: bool[M], whether a member holds its partitions until it is told to revoke them.
+        disputed: int[], positions that several members may still hold.
+    """
+    now: Ints = target.copy()
+    held = holder != UNASSIGNED
+    held[held] = withholds[holder[held]]
+    now[held & (holder != target)] = UNASSIGNED
+    now[disputed] = UNASSIGNED
+    return now
+
+
+def _decided(model: Model, options: Options, known: list[Bound]) -> tuple[Ints, Verdict | None]:
+    """The assignment of one rebalance at one multiple of the caps, and the verdict of the hysteresis."""
+    allowed, budget = (1 + options.epsilon) * known[0].value, _budget(model, options)
     limit = model.limits(allowed)
+    start = kept(model, limit)
+    still = owner = start.owner
+    if not within(model, start.owner, limit):
+        owner = _Searching(model, start, allowed, budget).best()
     judged = None
     if options.hysteresis:
-        still = _kept(model)
+        if not within(model, still, limit):
+            still = owner if budget == 0 else _Searching(model, start, allowed, 0).best()
         judged = verdict(
-            still.ratio() * model.unit,
-            _ratio(model, owner) * model.unit,
-            bound * model.unit,
+            ratio(model, still) * model.ratio_unit,
+            ratio(model, owner) * model.ratio_unit,
+            known[0].value * model.ratio_unit,
             checks=options.checks,
             since_s=options.since_s,
             of_capacity=options.of_capacity,
         )
+        if within(model, owner, model.most) and not within(model, still, model.most):
+            judged = Verdict(True, "a member is above its hard cap")
         if not judged.act:
-            owner, limit = still.owner, np.maximum(limit, still.loads)
-    if program is not None and model.has_racks and (judged is None or judged.act):
-        near = program.nearest(limit, owner)
-        if near is not None and model.remote(near.owner) < model.remote(owner):
-            owner = near.owner
-    last = _finished(model, owner, limit)
-    lowest = least_moves(model, model.limits(allowed))
-    counted = max(lowest, least + forced) if least is not None and not model.cost_unit else lowest
-    paid = last.cost() + int(model.cost[_forced_at(model)].sum())
-    cheapest = least_cost(model, model.limits(allowed)) if model.cost_unit else counted
-    if least is not None and model.cost_unit:
-        cheapest = max(cheapest, least + int(model.cost[_forced_at(model)].sum()))
-    return Solution(
-        last.owner,
-        tuple(known),
-        last.ratio(),
-        allowed,
-        last.moves + forced,
-        counted,
-        (paid, cheapest),
-        verdict=judged,
-    )
+            owner, budget = still, 0
+    limit = model.limits(max(allowed, ratio(model, owner)))
+    if small(model) and model.has_racks and within(model, owner, model.most):
+        near = Branching(model).nearest(limit, cost(model, owner), model.remote(owner), budget)
+        owner = owner if near.owner is None else near.owner
+    return _finished(model, owner, limit), judged
 
 
-def _sharpened(model: Model, known: list[Bound]) -> list[Bound]:
-    """Add the exact minimum if the known bounds are not met already."""
-    plain = Search(model, model.limits(known[0].value))
-    plain.place()
-    if not plain.exceeding() and plain.ratio() <= known[0].value * (1 + NEAR):
-        return known
-    found = exact.Exact(model).least_maximum(plain.owner, known[0].value)
-    if found is None or not found.proven:
-        return known
-    value = _ratio(model, found.owner)
-    return [Bound("exact", value), *known] if value > known[0].value * (1 + NEAR) else known
+def _budget(model: Model, options: Options) -> int | None:
+    """The most positions that may leave an owner now: none while one has no owner, as it may be counted already."""
+    unowned = (model.holder == UNASSIGNED) & (model.of != UNASSIGNED)
+    return 0 if options.move_budget is not None and unowned.any() else options.move_budget
 
 
-def _searched(model: Model, allowed: float, budget: int | None) -> Search:
-    best = _once(model, allowed, EFFORT)
-    if best.ratio() > allowed * (1 + NEAR):
-        # Infeasible, or not found: any feasible solution then needs no more moves than this.
-        again = _once(model, best.ratio(), EFFORT)
-        if again.cost() <= best.cost() and again.ratio() <= best.ratio() * (1 + NEAR):
-            best = again
-    return best if budget is None or best.moves <= budget else _affordable(model, allowed, budget)
+@dataclass
+class _Searching:
+    """The search for one assignment with the fewest moves, or the least cost, below a limit.
+
+    Args:
+        model: The group, with its holders.
+        still: All partitions where they are, and those without an owner placed.
+        allowed: The greatest work / capacity that is allowed.
+        budget: The most positions that may leave an owner; None for any number.
+    """
+
+    model: Model
+    still: Search
+    allowed: float
+    budget: int | None
+
+    def __post_init__(self) -> None:
+        if self.budget == 0:  # only what has no owner is placed
+            self.model, self.budget = self.model.held(self.model.holder, self.model.kept != UNASSIGNED), None
+
+    def best(self) -> Ints:
+        """The assignment; the least that is found above what is allowed, if nothing below it is."""
+        still: Ints = self.still.owner
+        if self._all_rest():
+            return still
+        found = still
+        if self._affords(self.allowed):
+            found = self._cheapest(still, self.allowed)
+            if self._keeps(found, self.allowed):
+                return found
+        found = self._lowest(found)
+        now = self.still
+        complete = not (now.owner != self.model.kept).any()
+        lower = ratio(self.model, found) <= WORTH * now.ratio()
+        if complete and not lower and not now.exceeding():
+            return still
+        return self._cheapest(found, ratio(self.model, found))
+
+    @cached_property
+    def _resting(self) -> float:
+        """The greatest work / capacity of the positions that rest."""
+        model = self.model
+        return ratio(model, np.where(model.pinned, model.kept, UNASSIGNED)) if model.pinned.any() else 0.0
+
+    def _all_rest(self) -> bool:
+        """Whether nothing may be placed elsewhere."""
+        model = self.model
+        return not ((model.of != UNASSIGNED) & ~(model.pinned & (model.kept != UNASSIGNED))).any()
+
+    def _affords(self, allowed: float) -> bool:
+        """Whether an assignment within limits is possible, as far as counting tells: what rests, and the budget."""
+        if self._resting > allowed * (1 + NEAR):
+            return False
+        if self.budget is None:
+            return True
+        return least_moves(self.model, self.model.limits(allowed)) - int(forced_at(self.model).sum()) <= self.budget
+
+    def _keeps(self, owner: Ints, allowed: float) -> bool:
+        """Whether an assignment is within the limits, and within the budget."""
+        fits = within(self.model, owner, self.model.limits(allowed))
+        return fits and (self.budget is None or moves(self.model, owner) <= self.budget)
+
+    def _cheapest(self, start: Ints, allowed: float) -> Ints:
+        """The cheapest assignment that is found within limits; if there is none, one that comes close, or `start`."""
+        model, limit = self.model, self.model.limits(allowed)
+        least = least_cost(model, limit) if model.cost_unit else least_moves(model, limit)
+        least -= int(model.cost[forced_at(model)].sum())  # these are no choice
+        near = tradable(model)
+        found = start
+        if not self._is_at(start, allowed, least):
+            searched = once(model, allowed, EFFORT, quick=near).owner
+            if self._better(searched, found, allowed):
+                found = searched
+        if small(model) and not self._is_at(found, allowed, least):
+            branched = self._branched(limit, found, allowed)
+            found = found if branched.owner is None else branched.owner
+            if branched.proven:
+                return found
+        ways = ((start, DEARER), (found, DEARER_SLOWLY)) if near else ()
+        for begin, dearer in ways[: 2 if model.cost_unit else 1]:
+            if self._is_at(found, allowed, least):
+                break
+            traded = Trading(model).search(limit, begin, EFFORT // 2, float(least), self.budget, dearer)
+            if traded.owner is not None and self._better(traded.owner, found, allowed):
+                found = traded.owner
+        if small(model) and not self._is_at(found, allowed, least):
+            branched = self._branched(limit, found, allowed)
+            found = found if branched.owner is None else branched.owner
+        return found
+
+    def _is_at(self, owner: Ints, allowed: float, least: int) -> bool:
+        """Whether an assignment is within the limits, at the least cost."""
+        return self._keeps(owner, allowed) and cost(self.model, owner) <= least
+
+    def _branched(self, limit: Ints, owner: Ints, allowed: float) -> Found:
+        """A cheaper assignment of a small group; any one within the limits, if this one is not."""
+        below = cost(self.model, owner) if self._keeps(owner, allowed) else int(self.model.cost.sum()) + 1
+        return Branching(self.model).least_cost(limit, below, self.budget)
+
+    def _better(self, owner: Ints, than: Ints, allowed: float) -> bool:
+        """Whether an assignment is preferred to another one."""
+        return self._rank(owner, allowed) < self._rank(than, allowed)
+
+    def _rank(self, owner: Ints, allowed: float) -> tuple[float, ...]:
+        model = self.model
+        beyond = 0 if self.budget is None else max(moves(model, owner) - self.budget, 0)
+        excess = int(np.maximum(model.loads(owner) - model.most, 0).sum())
+        greatest = ratio(model, owner)
+        return beyond, excess, max(greatest, allowed * (1 + NEAR)), cost(model, owner), greatest
+
+    def _lowest(self, start: Ints) -> Ints:
+        """The assignment with the least greatest work / capacity that is found, within the caps if they can be kept."""
+        model, best = self.model, start
+        if self._better(self.still.owner, best, self.allowed):
+            best = self.still.owner
+        if small(model):
+            branched = Branching(model).least_maximum(best, self.allowed, self.budget)
+            return best if branched.owner is None else branched.owner
+        if not within(model, best, model.most):
+            found = self._at(best, 2 * float(model.work.sum()) / float(model.capacity[model.capacity > 0].min()))
+            best = best if found is None else found
+        low, high = max(self.allowed, self._resting), ratio(model, best)
+        for _ in range(HALVINGS):
+            if high <= low * (1 + CLOSE) or not within(model, best, model.most):
+                break
+            middle = (low + high) / 2
+            found = self._at(best, middle)
+            if found is None:
+                low = middle
+            else:
+                best, high = found, min(middle, ratio(model, found))
+        return best
+
+    def _at(self, start: Ints, allowed: float) -> Ints | None:
+        """An assignment within limits and budget, or None."""
+        model, limit = self.model, self.model.limits(allowed)
+        if not self._affords(allowed):
+            return None
+        near = tradable(model)
+        found: Ints = once(model, allowed, EFFORT // HALVINGS, quick=near).owner
+        if self._keeps(found, allowed) or not near:
+            return found if self._keeps(found, allowed) else None
+        return Trading(model).search(limit, start, BRIEF, math.inf, self.budget).owner
 
 
-def _affordable(model: Model, allowed: float, budget: int) -> Search:
-    """The lowest limit, by bisection, under which the search stays within a budget of moves."""
-    best = _kept(model)
-    low, high = allowed, best.ratio()
-    for _ in range(HALVINGS):
-        if high <= low * (1 + 1e-4):
-            break
-        middle = (low + high) / 2
-        found = _once(model, middle, EFFORT // HALVINGS)
-        if found.moves > budget:
-            low = middle
-            continue
-        if found.ratio() < best.ratio():
-            best = found
-        high = min(middle, best.ratio())
-    return best
-
-
-def _fewest(
-    model: Model, program: exact.Exact, limit: Ints, budget: int | None, owner: Ints
-) -> tuple[Ints, int | None]:
-    """An assignment of a small group with the fewest moves, or the least cost, below a limit; that, if it is proven."""
-    fits = bool((model.loads(owner) <= limit).all())
-    if fits and not model.cost_unit and _moves(model, owner) <= least_moves(model, limit) - _forced(model):
-        return owner, _moves(model, owner)
-    found = program.fewest_moves(limit, budget)
-    if found is None:
-        return owner, None
-    if not fits or _cost(model, found.owner) < _cost(model, owner):
-        owner = found.owner
-    return owner, _cost(model, found.owner) if found.proven and not model.pinned.any() else None
-
-
-def _once(model: Model, allowed: float, effort: int) -> Search:
+def once(model: Model, allowed: float, effort: int, *, quick: bool = False) -> Search:
+    """The best of several searches of all sizes of groups; of two of them, if others follow."""
     limit = model.limits(allowed)
     least = least_moves(model, limit)
     found: list[Search] = []
     steps = 20 * len(model.capacity) + 200
-    for style, place_first in (DROP, *ORDERS) if least > MANY or model.cost_unit else (*ORDERS, DROP, ANEW):
+    styles = (*ORDERS[:1], DROP) if quick else (*ORDERS, DROP, ANEW)
+    for style, place_first in (DROP, *ORDERS) if (least > MANY or model.cost_unit) and not quick else styles:
         if style == "anew" and min(each.ratio() for each in found) <= allowed * (1 + NEAR):
             break
         search = Search(model, limit, style, effort)
@@ -257,92 +463,65 @@ def _once(model: Model, allowed: float, effort: int) -> Search:
     )
 
 
-def _within(model: Model, program: exact.Exact, allowed: float, budget: int, owner: Ints) -> tuple[Ints, float]:
-    """The best assignment of a small group within a budget of moves."""
-    if _ratio(model, owner) <= allowed * (1 + NEAR):
-        return owner, allowed
-    found = program.least_maximum(owner, allowed, budget)
-    if found is None:
-        return owner, allowed
-    return found.owner, max(allowed, _ratio(model, found.owner))
-
-
-def _kept(model: Model) -> Search:
-    """Keep everything in place, and place unassigned partitions."""
-    search = Search(model, model.most)
+def placed(model: Model, limit: Ints) -> Search:
+    """All partitions placed, without regard to who holds them."""
+    search = Search(model.held(np.full(len(model.of), UNASSIGNED), model.pinned), limit)
     search.place()
     even_out(search, 20 * len(model.capacity) + 100)
     return search
 
 
-def _finished(model: Model, owner: Ints, limit: Ints) -> Search:
-    """Reach the later goals without further moves."""
+def kept(model: Model, limit: Ints) -> Search:
+    """Keep everything in place, and place unassigned partitions."""
     search = Search(model, limit)
-    search.pool = search.pool[:0]
-    changed = bool((owner != search.owner).any())
-    search.owner = owner.copy()
-    search.moves = _moves(model, owner)
-    search.loads = model.loads(owner)
-    search._listed()
-    if changed:
-        finish(search, 20 * len(model.capacity) + 200)
+    if len(search.pool):
+        search.place()
+        even_out(search, 20 * len(model.capacity) + 100)
     return search
 
 
-def _forced_at(model: Model) -> Bools:
+def _finished(model: Model, owner: Ints, limit: Ints) -> Ints:
+    """Reach the later goals without further moves."""
+    if not (owner != model.kept).any():
+        return owner
+    search = Search(model, limit)
+    search.pool = search.pool[:0]
+    search.owner = owner.copy()
+    search.moves = moves(model, owner)
+    search.loads = model.loads(owner)
+    search._listed()
+    finish(search, 20 * len(model.capacity) + 200)
+    found: Ints = search.owner
+    return found
+
+
+def uncapped(model: Model) -> Ints:
+    """Hard caps of a group that has none."""
+    return np.full_like(model.most, NO_CAP)
+
+
+def forced_at(model: Model) -> Bools:
     """bool[P], positions whose holder may not keep them."""
     found: Bools = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
     return found
 
 
-def _forced(model: Model) -> int:
-    return int(_forced_at(model).sum())
+def within(model: Model, owner: Ints, limit: Ints) -> bool:
+    """Whether no member has more work than its limit."""
+    return bool((model.loads(owner) <= limit).all())
 
 
-def _moves(model: Model, owner: Ints) -> int:
+def moves(model: Model, owner: Ints) -> int:
+    """Partitions that leave an owner that could keep them."""
     return int(((model.kept != UNASSIGNED) & (owner != model.kept)).sum())
 
 
-def _cost(model: Model, owner: Ints) -> int:
+def cost(model: Model, owner: Ints) -> int:
+    """Cost of these moves."""
     return int(model.cost[(model.kept != UNASSIGNED) & (owner != model.kept)].sum())
 
 
-def _ratio(model: Model, owner: Ints) -> float:
+def ratio(model: Model, owner: Ints) -> float:
+    """The greatest work / capacity."""
     used: Bools = model.capacity > 0
     return float((model.loads(owner)[used] / model.capacity[used]).max())
-
-
-def frontier(model: Model, solution: Solution) -> tuple[tuple[int, float], ...]:
-    """Pairs of moves and the least greatest work / capacity found with that many, from no moves to the solution's.
-
-    Forced moves are not counted. In a small group each pair is the best that exists, below the solution's limit or at
-    the solution itself; in larger ones the best of `POINTS` searches.
-    """
-    moves = _moves(model, solution.owner)
-    still = _kept(model)
-    if not moves or not solution.bounds:
-        return ((0, solution.greatest),)
-    pairs = {0: still.ratio(), moves: solution.greatest}
-    if exact.small(model):
-        program, owner = exact.Exact(model), still.owner
-        for budget in range(min(moves, POINTS)):
-            found = program.least_maximum(owner, solution.limit, budget)
-            if found is not None:
-                owner = found.owner
-                pairs[budget] = min(_ratio(model, owner), pairs.get(budget, math.inf))
-    else:
-        for part in range(1, POINTS if len(model.of) <= LARGE else 4):
-            share = part / (POINTS if len(model.of) <= LARGE else 4)
-            found_ = _once(model, solution.limit + (still.ratio() - solution.limit) * share**2, EFFORT // POINTS)
-            if not found_.exceeding():
-                pairs[found_.moves] = min(found_.ratio(), pairs.get(found_.moves, math.inf))
-    return tuple(_envelope(pairs, moves))
-
-
-def _envelope(pairs: dict[int, float], most: int) -> Iterator[tuple[int, float]]:
-    """Pairs that are better than all with fewer moves; the solution's own last."""
-    lowest = math.inf
-    for moves, ratio in sorted(pairs.items()):
-        if moves <= most and (ratio < lowest or moves == most):
-            lowest = min(lowest, ratio)
-            yield moves, ratio

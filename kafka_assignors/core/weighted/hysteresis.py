@@ -66,8 +66,11 @@ def verdict(
     if since_s is not None and since_s < GROUP_S:
         return Verdict(False, f"the group moved a partition {since_s:.0f} s ago, less than {GROUP_S:.0f}")
     gain = now - then
-    if gain < GAIN * now or gain < of_capacity:
-        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain only {gain / now:.1%}")
+    if gain < GAIN * now:
+        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain less than {GAIN:.0%}")
+    if gain < of_capacity:
+        least = f"{of_capacity:.0%} of a member's capacity"
+        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain less than {least}")
     return Verdict(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
 
 

@@ -3,14 +3,15 @@
 Work of a partition per second is ``s * (rate + lag / T)``, see `work`. An unmeasured partition weighs the median of its
 topic, or of the group. Each work is at least 5 % of the group's median, so that idle partitions are spread too.
 
-Works are multiples of a power of two: their sums and comparisons are exact, in any order.
+Works are whole multiples of a part of the heaviest, and capacities parts of the greatest. Sums and comparisons are
+exact, in any order, and a group in other units, of weights or of capacities, is the same model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,12 +39,17 @@ EPSILON = 0.05
 NEAR = 1e-9
 """Limits are integers; this slack compensates for float rounding."""
 NO_CAP = 1 << 62
-COSTS = 1 << 16
-"""The heaviest state is this many units: sums are exact, and HiGHS can tell them apart."""
+COSTS = 1 << 30
+"""The heaviest state is this many units, so that sums are exact."""
 LIGHTEST, HEAVIEST = 2.0**-1000, 1e200
 """Limits of the unit and of a weight, so that sums and quotients of any finite weights stay finite."""
 BITS = 40
 """Bits of the heaviest work as an integer; fewer above a million partitions."""
+DIGITS = 40
+"""Binary digits of a capacity as a part of the greatest: fewer than a float has, so that rounding in another unit makes
+no difference."""
+SLOWEST, FASTEST = 1e-6, 1e6
+"""Valid capacities. Only quotients of capacities count, so that any unit does that keeps all within these limits."""
 
 
 def work(rate: float, lag: float = 0.0, seconds: float = 1.0, drain_s: float = DRAIN_S) -> float:
@@ -143,7 +149,7 @@ def one_capacity(value: Any, of: str = "") -> float:
         raise ConfigError(
             f"capacity {f'of {of} ' if of else ''}must be a number of 0 (standby) or above, not {value!r}"
         )
-    if number and not 1e-6 <= number <= 1e6:
+    if number and not SLOWEST <= number <= FASTEST:
         raise ConfigError(f"capacity {f'of {of} ' if of else ''}must be 0 or from 1e-6 to 1e6, not {value!r}")
     return number
 
@@ -241,10 +247,12 @@ class Model:
         indexed: The group as integers.
         holder: int[P], the holder of each position; `UNASSIGNED` if there is none or it is unknown.
         given: float[P], the weights as given; NaN if unknown, or if nobody subscribes.
-        work: int[P], works in multiples of `unit`; 0 if no member may have the position.
-        unit: A power of two.
-        floor: The least work, in multiples of `unit`.
-        capacity: float[M]; 0 for members that get nothing: unneeded standbys and members without subscription.
+        filled: float[P], the weights with gaps filled, at least the floor; 0 if no member may have the position.
+        work: int[P], the same in multiples of `unit`, at least 1.
+        unit: One unit of work, in the unit of the weights.
+        capacity: float[M], parts of the greatest (1.0); 0 for members that get nothing: unneeded standbys and members
+            without subscription.
+        capacities: float[M], the same as given.
         of: int[P], class of each position, `UNASSIGNED` if nobody subscribes; the same members may have all of a class.
         allowed: bool[G, M].
         facts: Irregularities of weights and capacities.
@@ -257,10 +265,11 @@ class Model:
     indexed: Indexed
     holder: Ints
     given: Floats
+    filled: Floats
     work: Ints
     unit: float
-    floor: int
     capacity: Floats
+    capacities: Floats
     of: Ints
     allowed: Bools
     facts: tuple[Fact, ...]
@@ -268,6 +277,13 @@ class Model:
     cost: Ints
     cost_unit: float
     pinned: Bools
+
+    def held(self, holder: Ints, pinned: Bools) -> Model:
+        """The group with other holders and resting positions."""
+        other = replace(self, holder=holder, pinned=pinned)
+        same = ("subscribers", "heaviest_first", "far", "has_racks", "measured")
+        vars(other).update({name: vars(self)[name] for name in same if name in vars(self)})  # what is known already
+        return other
 
     @cached_property
     def subscribers(self) -> list[Ints]:
@@ -308,6 +324,11 @@ class Model:
             most = np.nan_to_num(np.floor(ratio * self.capacity * (1 + NEAR)), posinf=NO_CAP)
         limits: Ints = np.minimum(np.minimum(most, float(NO_CAP)).astype(np.int64), self.most)
         return limits
+
+    @cached_property
+    def ratio_unit(self) -> float:
+        """One unit of `work` / `capacity`, in the units of the weights and capacities as given."""
+        return self.unit / float(self.capacities.max(initial=0.0) or 1.0)
 
     @cached_property
     def measured(self) -> Bools:
@@ -355,6 +376,7 @@ def model(
     told: list[Fact] = []
     cap = _capacity(indexed, capacity, told)
     standby = cap == 0
+    needed = float(np.median(cap[~standby])) if len(cap) else 1.0
     reads = indexed.reads[indexed.subscription] if len(indexed.members) else np.zeros((0, len(indexed.topics)), bool)
     able = reads & ~standby[:, None]
     able = np.where(able.any(axis=0), able, reads)  # standbys take what no other member may have
@@ -370,24 +392,26 @@ def model(
                 rows.append(column)
     allowed = np.array(rows, bool).reshape(len(rows), len(indexed.members))
     used = allowed.any(axis=0) if rows else np.zeros(len(indexed.members), bool)
-    cap = np.where(used, np.where(standby, 1.0, cap), 0.0)
+    cap = np.where(used, np.where(standby, needed, cap), 0.0)
     of = of_topic[indexed.topic_of()]
     raw = np.minimum(_given(indexed, weights, told), HEAVIEST)
     raw[of == UNASSIGNED] = np.nan
-    filled, floor = _filled(indexed, raw, of != UNASSIGNED)
-    most = float(filled.max(initial=0.0))
-    bits = min(BITS, 61 - max(len(of), 1).bit_length())
-    unit = max(2.0 ** (math.frexp(most)[1] - bits), LIGHTEST) if most else 1.0
-    whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(filled / unit), 1)).astype(np.int64)
+    filled = _filled(indexed, raw, of != UNASSIGNED)
+    heaviest = float(filled.max(initial=0.0))
+    units = 1 << min(BITS, 60 - max(len(of), 1).bit_length())
+    unit = max(heaviest / units, LIGHTEST) if heaviest else 1.0
+    parts = filled / (heaviest or 1.0) * units if unit > LIGHTEST else filled / unit
+    whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(parts), 1)).astype(np.int64)
     cost, cost_unit = _costs(indexed, also.state, told)
     caps = _caps(indexed, also.max_work, unit, told)
     return Model(
         indexed,
         claims.holder,
         raw,
+        filled,
         whole,
         unit,
-        max(int(floor / unit), 1),
+        _parts(cap),
         cap,
         of,
         allowed,
@@ -397,6 +421,13 @@ def model(
         cost_unit,
         _pinned(indexed, also.resting),
     )
+
+
+def _parts(capacities: Floats) -> Floats:
+    """Capacities as parts of the greatest, rounded to `DIGITS` binary digits."""
+    digits, exponents = np.frexp(capacities / (capacities.max(initial=0.0) or 1.0))
+    found: Floats = np.ldexp(np.rint(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+    return found
 
 
 def _first(able: Bools, indexed: Indexed, priority: Mapping[str, int], told: list[Fact]) -> Bools:
@@ -482,13 +513,12 @@ def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact], kind:
     return raw
 
 
-def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> tuple[Floats, float]:
-    """Works with gaps filled, and the floor."""
+def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> Floats:
+    """Works with gaps filled, none below the floor; 0 where no member may have the position."""
     known = raw[~np.isnan(raw)]
     if not len(known) or not known.max() > 0:  # nothing is known, or all is idle: use counts
-        return np.where(exists, 1.0, 0.0), FLOOR
+        return np.where(exists, 1.0, 0.0)
     middle = float(np.median(known)) or float(np.median(known[known > 0]))
-    floor = FLOOR * middle
     filled = raw.copy()
     missing = np.isnan(raw) & exists
     if missing.any():
@@ -498,7 +528,7 @@ def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> tuple[Floats, float
             part = raw[here]
             some = part[~np.isnan(part)]
             filled[here][missing[here]] = float(np.median(some)) if len(some) else middle
-    return np.where(exists, np.maximum(np.nan_to_num(filled), floor), 0.0), floor
+    return np.where(exists, np.maximum(np.nan_to_num(filled), FLOOR * middle), 0.0)
 
 
 def named(indexed: Indexed, positions: Iterable[int]) -> list[str]:

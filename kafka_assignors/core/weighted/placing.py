@@ -18,7 +18,7 @@ from ..group.indexed import UNASSIGNED, Bools, Ints
 from ..group.options import finite
 from ..group.order import utf16
 from ..sticky import maxflow
-from . import engine, exact
+from . import engine
 from .hysteresis import OF_CAPACITY
 from .model import EPSILON, Model, Weights, Wishes, checked, checked_capacity, model, wishes
 
@@ -66,7 +66,8 @@ def placing_of(  # one parameter per option
         weights: ``{("orders", 0): 12.5}``, or by topic: ``{"orders": [12.5, None]}``. Any unit; see `model.work`.
         capacity: member id -> capacity, 1 if absent; 0 for a standby.
         epsilon: Allowed excess of the greatest work / capacity over the bound, if that saves moves.
-        move_budget: Maximum partitions that may leave an owner that could keep them.
+        move_budget: Maximum partitions that may leave an owner that could keep them until the group rests, so until
+            nothing is withheld. While a partition has no owner, no other one moves.
         hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
         eager: Members that revoked everything before they joined, or True for all: their old partitions move at once.
         priority: member id -> priority, 0 if absent. Each topic goes to its subscribers of the highest priority.
@@ -110,7 +111,6 @@ def placing_of(  # one parameter per option
 def load() -> None:
     """Import slow modules now, so that it does not happen during a join."""
     maxflow.load()
-    exact.load()
 
 
 def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEFAULT) -> Assignment:
@@ -118,13 +118,15 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
 
     1. No member above its hard cap. Each topic at its subscribers of the highest priority; at standbys only if it has
        no others.
-    2. No member's work / capacity above the limit, ``(1 + epsilon)`` times the least possible (`bounds`).
+    2. No member's work / capacity above the limit, ``(1 + epsilon)`` times its lower bound (`bounds`); if no assignment
+       below that is found, the least that is.
     3. The fewest moves away from undisputed owners (`claims.resolve`), or the least cost of their state; at most
        ``move_budget`` moves.
     4. Without further moves: the least work read from other racks, then evenness (the least sum of work² / capacity),
        then partitions of a topic at many members.
 
-    A partition that leaves a member that still holds it is withheld for a round, as in `cooperative.assign`.
+    A partition that leaves a member that still holds it is withheld for a round, as in `cooperative.assign`. The next
+    round assigns it to its owner in the target, and no further one follows (`engine.Engine.settled`).
 
     Args:
         group: Members in any order, with any claims.
@@ -134,7 +136,7 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
     Returns:
         member id -> topic -> ascending partition ids; every member has an entry.
 
-    Cost: see `engine.solve`. Deterministic under any order of members.
+    Cost: see `engine.Engine`. Deterministic under any order of members.
     """
     claims = claims or resolve(group)
     return claims.indexed.assignment(owners(claims, placing))
@@ -146,9 +148,10 @@ def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
 
 
 def solved(claims: Claims, placing: Placing = DEFAULT) -> tuple[Model, engine.Solution]:
-    """The group in integers, and its target."""
+    """The group in integers, and the target that this and the next rebalances lead to."""
     found = modelled(claims, placing)
-    return found, engine.solve(found, placing.options)
+    withholds, disputed = _handing_over(claims, placing)
+    return found, engine.Engine(found, placing.options).settled(claims.holder, withholds, disputed)
 
 
 def modelled(claims: Claims, placing: Placing) -> Model:
@@ -181,21 +184,20 @@ def by_lag(claims: Claims, placing: Placing) -> Ints:
 
 def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
     """A target without the partitions that members must revoke first."""
-    members = claims.indexed.members
+    return engine.handed_over(claims.holder, target, *_handing_over(claims, placing))
+
+
+def _handing_over(claims: Claims, placing: Placing) -> tuple[Bools, Ints]:
+    """bool[M], which members hold partitions until they are told to revoke them; int[], positions of several such."""
     holds: Bools = np.array(
         [
             placing.eager is False or (placing.eager is not True and member.member_id not in placing.eager)
-            for member in members
+            for member in claims.indexed.members
         ],
         bool,
     )
-    now: Ints = target.copy()
-    held = claims.holder != UNASSIGNED
-    held[held] = holds[claims.holder[held]]
-    now[held & (claims.holder != target)] = UNASSIGNED
-    for at, by in (claims.disputed_at, claims.leaving_at):
-        now[at[holds[by]]] = UNASSIGNED
-    return now
+    held = [at[holds[by]] for at, by in (claims.disputed_at, claims.leaving_at)]
+    return holds, np.concatenate(held)
 
 
 def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from ..group.claims import Claims
 from ..group.indexed import UNASSIGNED, Indexed, Ints
 from . import engine
-from .bounds import Bound
+from .bounds import Bound, by_member
+from .frontier import frontier, least
 from .model import Model
-from .placing import Placing, modelled
+from .placing import Placing, solved
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Load:
         state: Cost of the moves, and its lower bound, in the unit of the option `state`; None if moves are counted.
         remote: Work read from other racks, and its lower bound over all assignments; None if no racks are known.
         caps: Multiple of the hard caps that holds: 1 if all hold, None if they had to be ignored.
+        caps_why: Why it is not 1: ``work`` (all work does not fit below the multiple before), ``moves`` (it does not
+            with the moves that are allowed) or ``unknown`` (no assignment below it was found); "" if it is.
+        budget: Moves that the option `move_budget` counts, and that option; None without it.
     """
 
     work: Mapping[str, float]
@@ -58,6 +62,8 @@ class Load:
     state: tuple[float, float] | None = None
     remote: tuple[float, float] | None = None
     caps: float | None = 1.0
+    caps_why: str = ""
+    budget: tuple[int, int] | None = None
 
     @property
     def gap(self) -> float:
@@ -82,7 +88,7 @@ class Load:
             "coverage": (value["coverage"][0], value["coverage"][1]),
             "frontier": tuple((moves, ratio) for moves, ratio in value["frontier"]),
             "advice": tuple(value["advice"]),
-            **{name: value.get(name) and tuple(value[name]) for name in ("verdict", "state", "remote")},
+            **{name: value.get(name) and tuple(value[name]) for name in ("verdict", "state", "remote", "budget")},
         }
         return cls(**{**value, **tuples})
 
@@ -93,6 +99,8 @@ class Load:
         yield f"    up to {_n(self.limit)} is allowed (epsilon {self.epsilon}); {measured:,} of {every:,} measured"
         at_least = "the fewest possible" if self.moves <= self.least_moves else f"{self.least_moves:,} at least"
         yield f"  moves: {self.moves:,}, {at_least}"
+        if self.budget is not None:
+            yield f"  budget: {self.budget[0]:,} of {self.budget[1]:,} moves, until the group rests"
         if self.state is not None:
             cost, least = self.state
             yield f"  state moved: {_n(cost)}, {'the least possible' if cost <= least else f'{_n(least)} at least'}"
@@ -104,11 +112,18 @@ class Load:
             yield f"  frontier (moves: greatest / mean): {points}"
         if self.caps != 1:
             how = "ignored" if self.caps is None else f"raised to {self.caps:.0%}"
-            yield f"  the hard caps had to be {how}: all work does not fit below them"
+            yield f"  the hard caps had to be {how}: {_CAPS.get(self.caps_why, 'no reason is told')}"
         if self.verdict is not None:
             yield f"  hysteresis: {'acts' if self.verdict[0] else 'waits'}: {self.verdict[1]}"
         for each in self.advice:
             yield f"  {each}"
+
+
+_CAPS = {
+    "work": "all work does not fit below them",
+    "moves": "it takes more moves than are allowed to get below them",
+    "unknown": "no assignment below them was found; that there is none is not proven",
+}
 
 
 def _some(frontier: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
@@ -125,38 +140,56 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
         target: int[P], the number of each position's owner.
         placing: The validated options.
     """
-    found = modelled(claims, placing)
-    solution = engine.solve(found, placing.options)
+    found, solution = solved(claims, placing)
     indexed = claims.indexed
-    loads = found.loads(target)
     used = found.capacity > 0
-    greatest = float((loads[used] / found.capacity[used]).max()) if used.any() else 0.0
+    capacity = found.capacities
+    work = np.array([math.fsum(each) for each in _works(found, target)])
+    greatest = float((work[used] / capacity[used]).max()) if used.any() else 0.0
     moved = (found.holder != UNASSIGNED) & (target != UNASSIGNED) & (target != found.holder)
     ids = [member.member_id for member in indexed.members]
-    mean = float(found.work.sum()) / float(found.capacity.sum()) if used.any() else 0.0
+    mean = math.fsum(found.filled.tolist()) / math.fsum(capacity.tolist()) if used.any() else 0.0
     kind, witness = _witness(found, solution.bounds)
-    verdict, (cost, least_cost) = solution.verdict, solution.cost
-    *steps, (most, _) = engine.frontier(found, solution)
-    steps.append((most, greatest))  # the target's: evening out changed the solution's
+    paid = int(found.cost[moved].sum())
+    judged, bound = solution.verdict, _round(solution.bound * found.ratio_unit)
+    solution = replace(solution, owner=target, greatest=engine.ratio(found, target) if used.any() else 0.0)
+    solution = replace(solution, limit=max(solution.limit, solution.greatest))
+    needed = least(found, solution)
+    *steps, (most, _) = frontier(found, solution)
+    steps.append((most, solution.greatest))
     return Load(
-        dict(zip(ids, (loads * found.unit).tolist(), strict=True)),
-        dict(zip(ids, found.capacity.tolist(), strict=True)),
-        greatest * found.unit,
-        solution.bound * found.unit,
+        dict(zip(ids, work.tolist(), strict=True)),
+        dict(zip(ids, capacity.tolist(), strict=True)),
+        greatest,
+        bound,
         kind,
         witness,
-        solution.limit * found.unit,
+        max((1 + placing.options.epsilon) * bound, greatest),
         int(moved.sum()),
-        solution.least,
+        needed.moves,
         found.coverage,
         placing.options.epsilon,
-        tuple((moves, round(ratio / mean, 6) if mean else 0.0) for moves, ratio in steps),
-        tuple(_advice(found, solution.bounds, mean)),
-        None if verdict is None else (verdict.act, verdict.why),
-        (cost * found.cost_unit, least_cost * found.cost_unit) if found.cost_unit else None,
+        tuple((moves, _round(ratio * found.ratio_unit / mean) if mean else 0.0) for moves, ratio in steps),
+        tuple(_advice(found, solution.bounds, mean / found.ratio_unit)),
+        None if judged is None else (judged.act, judged.why),
+        (_round(paid * found.cost_unit), _round(needed.cost * found.cost_unit)) if found.cost_unit else None,
         _remote(found, target) if found.has_racks else None,
         None if solution.caps == math.inf else solution.caps,
+        solution.caps_why,
+        None if (budget := placing.options.move_budget) is None else (engine.moves(found, target), budget),
     )
+
+
+def _round(value: float) -> float:
+    """A figure of whole units, without the noise of its last digits."""
+    return float(f"{value:.10g}")
+
+
+def _works(found: Model, owner: Ints) -> Iterator[list[float]]:
+    """The works of each member's partitions."""
+    order, starts = by_member(found, owner)
+    for m in range(len(found.capacity)):
+        yield found.filled[order[starts[m] : starts[m + 1]]].tolist()
 
 
 def _remote(found: Model, target: Ints) -> tuple[float, float]:
@@ -166,7 +199,7 @@ def _remote(found: Model, target: Ints) -> tuple[float, float]:
     for g, who in enumerate(found.subscribers):
         here = np.flatnonzero(found.of == g)
         least += int((found.work[here] * rows[:, racks[who]].min(axis=1)[found.far.of[here]]).sum())
-    return found.remote(target) * found.unit, least * found.unit
+    return _round(found.remote(target) * found.unit), _round(least * found.unit)
 
 
 def _witness(found: Model, bounds: Sequence[Bound]) -> tuple[str, tuple[Any, ...]]:
@@ -197,6 +230,8 @@ def _advice(found: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]
         topics = _topics(found, indexed, best)
         some = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
         yield f"{above}: too few members subscribe to {some}; add members"
+    elif best.kind == "mean":
+        yield f"{above}: hard caps keep members below the mean; raise them or add members"
     else:
         yield f"{above}: partitions are too few or too heavy to share evenly; add partitions"
 

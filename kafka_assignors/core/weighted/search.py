@@ -265,7 +265,7 @@ class Search:
             fits &= free
         else:
             total = np.concatenate([[0], np.cumsum(work)])
-            count = int(np.searchsorted(total, excess)) + more
+            count = min(int(np.searchsorted(total, excess)) + more, len(items))  # what rests is not among them
             if more == 0:  # the rest of the minimal set is the heaviest ones
                 among = np.arange(len(items)) < count - 1
                 need = excess - np.where(among, total[count] - work, total[count - 1])
