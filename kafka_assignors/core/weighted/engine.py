@@ -18,7 +18,7 @@ from .finish import LARGE, even_out, finish
 from .hysteresis import Verdict, verdict
 from .model import EPSILON, NEAR, NO_CAP, Model
 from .optimum.branching import Branching, Found, small
-from .optimum.trading import DEARER, DEARER_SLOWLY, Trading, tradable
+from .optimum.trading import WAYS, Trading, tradable
 from .search import EFFORT, Search
 
 ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), ("tight", True), ("bold", False))
@@ -33,6 +33,8 @@ HALVINGS, CLOSE = 7, 2e-3
 """Limits tried where the allowed one can't be kept, until the least that can is known as closely."""
 BRIEF = EFFORT // 40
 """Effort of a local search for one of them."""
+NEARLY = 1.03
+"""Local searches end at a cost of so many times its lower bound."""
 RAISED = (1.0, 1.1, 1.25, 1.5, 2.0, math.inf)
 """Multiples of the hard caps that are tried one after the other, until all work fits."""
 WORTH = 0.99
@@ -362,11 +364,12 @@ class _Searching:
             found = found if branched.owner is None else branched.owner
             if branched.proven:
                 return found
-        ways = ((start, DEARER), (found, DEARER_SLOWLY)) if near else ()
-        for begin, dearer in ways[: 2 if model.cost_unit else 1]:
-            if self._is_at(found, allowed, least):
+        effort = EFFORT if near else 0
+        for dearer, stale in WAYS:
+            if effort <= 0 or self._is_at(found, allowed, math.floor(NEARLY * least)):
                 break
-            traded = Trading(model).search(limit, begin, EFFORT // 2, float(least), self.budget, dearer)
+            traded = Trading(model).search(limit, start, min(effort, EFFORT // 2), least, self.budget, dearer, stale)
+            effort -= traded.effort
             if traded.owner is not None and self._better(traded.owner, found, allowed):
                 found = traded.owner
         if small(model) and not self._is_at(found, allowed, least):

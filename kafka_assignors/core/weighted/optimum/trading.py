@@ -20,10 +20,12 @@ from ..model import Floats, Model
 
 PAIRS, POSITIONS = 20_000, 1_000
 """Maximum pairs of partition and member, and partitions, of a group that is searched like this."""
-STALE = 400
-"""Steps without a better assignment after which the search ends."""
-DEARER, DEARER_SLOWLY = 1.4, 1.15
-"""Factors by which a member's price changes: two searches find more than one of twice the length."""
+STALE, DEARER = 400, 1.4
+"""Steps without a better assignment after which a search ends, and the factor by which a member's price changes."""
+WAYS = ((DEARER, STALE), (2.0, STALE), (1.15, STALE), (1.3, STALE), (2.0, 5 * STALE), (DEARER, 5 * STALE))
+"""Several searches find more than one of their whole length."""
+DEAREST = 1e12
+"""Limit of a price, in prices of the beginning."""
 STAYS = 6
 """Least steps until a partition may return to an owner."""
 STEP = 5_000
@@ -81,6 +83,7 @@ class Trading:
         least: float = 0.0,
         budget: int | None = None,
         dearer: float = DEARER,
+        stale: int = STALE,
     ) -> Traded:
         """The assignment of least cost that is found within the limits.
 
@@ -91,6 +94,7 @@ class Trading:
             least: A lower bound of the cost; an assignment that has it ends the search. Infinite: any one does.
             budget: The most positions that may leave an owner.
             dearer: Factor by which a member's price changes.
+            stale: Steps without a better assignment after which the search ends.
 
         Cost: O(P * M) per step, and O(P²) if no single partition improves.
         """
@@ -103,17 +107,17 @@ class Trading:
         dear = np.full(members, self.first)
         dear_move = float(np.median(price[np.isfinite(price)])) + 1.0 if budget is not None else 0.0
         until = np.zeros(price.shape, np.int64)
-        best, found, spent, stale, step = math.inf, None, 0, 0, 0
+        best, found, spent, idle, step = math.inf, None, 0, 0, 0
 
         def excess(more: Floats | float) -> Floats | float:
             """Moves above the budget."""
             return np.maximum(moves + more - budget, 0.0) if budget is not None else 0.0
 
-        while spent < effort and stale < STALE and (found is None or best > least):
+        while spent < effort and idle < stale and (found is None or best > least):
             if not over.any() and not excess(0.0) and cost < best:
-                best, found, stale = cost, owner.copy(), 0
+                best, found, idle = cost, owner.copy(), 0
                 continue
-            step, stale = step + 1, stale + 1
+            step, idle = step + 1, idle + 1
             spent += STEP + price.size
             lost = np.maximum(loads[owner] - work - most[owner], 0.0) - over[owner]
             gained = np.maximum(loads + work[:, None] - most, 0.0) - over
@@ -137,8 +141,8 @@ class Trading:
                     if change < least_delta:
                         least_delta, steps = change, [(p, int(owner[q])), (q, int(owner[p]))]
                 if over.any() or excess(0.0):
-                    dear[over > 0] *= dearer
-                    dear_move *= dearer if excess(0.0) else 1.0
+                    dear[over > 0] *= dearer if dear.max() < self.first * DEAREST else 1.0
+                    dear_move *= dearer if excess(0.0) and dear_move < DEAREST else 1.0
                 else:
                     dear /= dearer
                     dear_move /= dearer
