@@ -25,7 +25,7 @@ def printable(text: str) -> str:
     ``::error::`` or ``##vso[``, wherever it stands: a line may be broken before it.
 
     >>> print(printable("m1\x1b[31m\nm2 ::error::no"))
-    m1\x1b[31m\nm2 \x3a:error::no
+    m1\x1b[31m\nm2 \x3a:error\x3a:no
     """
     if text.count("::") > 1 or "##" in text:
         text = _COMMAND.sub(lambda mark: f"\\x{ord(mark[0][0]):02x}{mark[0][1:]}", text)
