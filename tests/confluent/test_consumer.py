@@ -36,7 +36,7 @@ class Consuming(threading.Thread):
         super().__init__(daemon=True)
         self.seen: Counter[tuple[int, int]] = Counter()
         self.told: list[tuple[str, list[int]]] = []
-        self.done, self.go = threading.Event(), threading.Event()
+        self.done, self.go, self.still = threading.Event(), threading.Event(), threading.Event()
         self.error: Exception | None = None
         self.bridge = make()
         self.bridge.subscribe([topic], *(self._tell(kind) for kind in ("assigned", "revoked", "lost")))
@@ -50,6 +50,8 @@ class Consuming(threading.Thread):
         try:
             with self.bridge:
                 while not self.done.is_set():
+                    if not self.go.is_set():
+                        self.still.set()
                     self.go.wait(DEADLINE_S)  # a caller that is busy
                     message = self.bridge.poll(0.3)
                     if message is not None:
@@ -61,6 +63,11 @@ class Consuming(threading.Thread):
     @property
     def owned(self) -> set[int]:
         return {each.partition for each in self.bridge.assignment()}
+
+    def halt(self) -> None:
+        """Stand still from now on."""
+        self.go.clear()
+        assert self.still.wait(DEADLINE_S), "its poll goes on"
 
     def stop(self) -> None:
         self.done.set()
@@ -162,7 +169,7 @@ def test_a_member_that_is_thrown_out_is_told_what_it_lost_and_comes_back(setting
     setting.send()
     had = sorted(a.owned)
 
-    a.go.clear()  # busy for too long
+    a.halt()  # busy for too long
     setting.shared(b)
     a.go.set()
     setting.shared(a, b)
@@ -392,7 +399,7 @@ def test_a_leave_that_ends_early_commits_without_its_last_batch(setting: Setting
     bridge.subscribe([setting.topic])
     other = setting.start(CooperativeStickyAssignor, **{"session.timeout.ms": 20_000})
     until(lambda: bridge.poll(0.1) is None and len(bridge.assignment()) == len(other.owned) == PARTITIONS // 2, "both")
-    other.go.clear()
+    other.halt()
     setting.send(wait=False)
     seen: Counter[int] = Counter()
 

@@ -86,7 +86,8 @@ class Life:
         """A consumer that has both partitions and has consumed nothing."""
         made = self.consumer(**settings)
         made.subscribe([self.topic], listener=listener)
-        until(lambda: made.poll(timeout_ms=0, max_records=1) or len(made.assignment()) == 2, "it has both partitions")
+        # kafka-python alone gets nothing by polls without a wait.
+        until(lambda: made.poll(timeout_ms=200, max_records=1) or len(made.assignment()) == 2, "it has both partitions")
         for tp in made.assignment():
             made.seek(tp, 0)
         return made
