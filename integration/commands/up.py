@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Annotated
@@ -82,7 +82,8 @@ def up(
                 print("  kafka-assignors doctor --groups")
                 print("  kafka-assignors plan GROUP --add 1")
             sys.stdout.flush()
-        signal.pause()
+        while True:  # `signal.pause` would sleep on after a signal that comes just before it
+            time.sleep(0.2)
 
 
 def _partition_counts(given: Sequence[str]) -> dict[str, int]:

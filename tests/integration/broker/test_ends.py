@@ -17,14 +17,14 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.broker
 
 OWNER = """
-import signal, sys
+import sys, time
 from kafka_assignors.integration.broker import start_broker
 with start_broker(sys.argv[1]) as broker:
     if "killed" in sys.argv:
         broker.kill()
     print(broker.bootstrap, *broker.pids(), flush=True)
-    while True:
-        signal.pause()
+    while True:  # signal.pause() would miss a signal that comes just before it waits
+        time.sleep(0.05)
 """
 BACKENDS = ["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker)]
 
