@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.members.running import STOP_S
 from tests.support.integration.members import GONE_S, gone
+
+DEADLINE_S = 60
 
 SUITE = """
 import time
@@ -54,8 +55,8 @@ def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker
 
             os.killpg(run.pid, how)
 
-            if how == signal.SIGINT:  # it lets its members leave
-                run.communicate(timeout=STOP_S)
+            if how == signal.SIGINT:  # it removes its topic, and lets its members leave
+                run.communicate(timeout=DEADLINE_S)
             left = psutil.wait_procs(started, timeout=GONE_S)[1]
             assert [process for process in left if not gone(process.pid)] == []
         finally:
