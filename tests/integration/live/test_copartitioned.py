@@ -26,7 +26,8 @@ CLIENTS = {
 def test_bundles_stay_whole_through_join_leave_kill_and_growth(
     assignor: str, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    topics, group = [kafka_topic(partitions=6), kafka_topic(partitions=6), kafka_topic(partitions=4)], unjudged_group()
+    topics = [kafka_topic(partitions=6), kafka_topic(partitions=6), kafka_topic(partitions=4)]
+    group = unjudged_group(session_timeout_ms=6000)  # one dies; a busy machine must not end another's session
     stable = []
 
     def start(*members: str) -> None:

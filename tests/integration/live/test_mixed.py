@@ -31,6 +31,8 @@ MakeTopic = Callable[..., str]
 PARTITIONS = 12
 FEWEST = {"first": 0, "second": 6, "third": 4, "leaves": 4, "third again": 4, "fourth": 3}
 """Moves that balance needs: of 12 partitions each member has 12/n, and n counts the member that comes or left."""
+SESSION_MS = 20_000
+"""Nobody dies here; a member that a busy machine stops for some seconds stays in its group, and leads on."""
 
 
 AS_JAVA = '{"parity":"java"}'
@@ -93,7 +95,9 @@ def lived(
         for assignor in assignors:
             topic, folder = f"{assignor}-{first}-{base.name}", base / assignor
             create_topics(kafka_broker.bootstrap, {topic: PARTITIONS})
-            group = stack.enter_context(MemberGroup(kafka_broker.bootstrap, f"g-{topic}", folder, "run"))
+            group = stack.enter_context(
+                MemberGroup(kafka_broker.bootstrap, f"g-{topic}", folder, "run", session_timeout_ms=SESSION_MS)
+            )
             # Without a memory, who leads is all there is to see.
             steps = len(FEWEST) if "sticky" in assignor else 4
             # In one of the two lives ours tell options beside what they hold; Java's leader must read past them.
@@ -167,7 +171,7 @@ def test_librdkafka_java_and_ours_share_a_group(
     assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """librdkafka leads, is left, and comes back to a group that another leads; one of each kind is in it then."""
-    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group()
+    topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
     seen = []
     with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
         for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
@@ -202,7 +206,7 @@ def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     """The control: the same life with kafka-python's assignor of the same name, where Java leads."""
-    life = Life(unjudged_group(), kafka_topic(partitions=PARTITIONS), ["kafka-python:sticky", "sticky"], steps=3)
+    life = Life(unjudged_group(session_timeout_ms=SESSION_MS), kafka_topic(partitions=PARTITIONS), ["kafka-python:sticky", "sticky"], steps=3)
 
     live([life], "java", "kafka-python")
 
