@@ -513,7 +513,7 @@ class ByWork(Strategy):
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         claims = claims or resolve(indexed.group)
-        return placing.handed_over(claims, self._solved(claims)[1].owner, self.placing)
+        return self._solved(claims)[1].now
 
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:
         return placing.solved(claims, self.placing)
@@ -522,7 +522,7 @@ class ByWork(Strategy):
         """As `Strategy.assign_bytes`; if any weight is known, each member is told how the group stands: `balance`."""
         claims = decoded.claims or resolve(decoded.group)
         model, solution = self._solved(claims)
-        owner = placing.handed_over(claims, solution.owner, self.placing)
+        owner = solution.now
         written: Mapping[str, bytes | memoryview] = bulk.assignments(claims.indexed, owner)
         measured, every = model.coverage
         if measured:
@@ -598,7 +598,10 @@ class Lag(ByWork):
 
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:
         model, solution = super()._solved(claims)
-        return model, replace(solution, owner=placing.by_lag(claims, self.placing)) if self._parity else solution
+        if not self._parity:
+            return model, solution
+        owner = placing.by_lag(claims, self.placing)
+        return model, replace(solution, owner=owner, now=placing.handed_over(claims, owner, self.placing))
 
 
 def _revoked(sent: Subscription) -> bool:

@@ -68,7 +68,8 @@ class Solution:
     """An assignment and its figures, in units of the model.
 
     Args:
-        owner: int[P]; `UNASSIGNED` if nobody subscribes.
+        owner: int[P]; `UNASSIGNED` if nobody subscribes. The target, if members must revoke positions first.
+        now: int[P], the same without the positions that are withheld for a round; see `Engine.settled`.
         bounds: Lower bounds of the greatest work / capacity, largest first.
         greatest: The greatest work / capacity.
         limit: Its limit.
@@ -79,6 +80,7 @@ class Solution:
     """
 
     owner: Ints
+    now: Ints
     bounds: tuple[Bound, ...] = ()
     greatest: float = 0.0
     limit: float = 0.0
@@ -174,19 +176,28 @@ class Engine:
             disputed: int[], positions that several members may still hold.
         """
         first = found = self.solve(holder)
-        again = found
+        now, later = handed_over(holder, found.owner, withholds, disputed), None
         for _ in range(ROUNDS if found.bounds else 0):
-            then = handed_over(holder, found.owner, withholds, disputed)
-            rests = bool((then == found.owner).all())
-            if (then == holder).all() or (rests and self.options.move_budget is not None):
+            rests = bool((now == found.owner).all())
+            if (now == holder).all() or (rests and self.options.move_budget is not None):
                 break  # from rest, a budget may be used again
-            again = self.solve(then)
+            again = self.solve(now)
             if not rests and self.options.move_budget is None and (again.owner == found.owner).all():
                 again = self.solve(found.owner)
             if (again.owner == found.owner).all():
                 break
-            found = again
-        return found if found is first else replace(found, verdict=first.verdict)
+            if later is None and self._assigns(now, again):
+                later = replace(again, now=now)
+            found, now = again, handed_over(holder, again.owner, withholds, disputed)
+        else:
+            if later is not None:  # a position that stays may be withheld, too; but no rebalance more follows
+                found, now = later, later.now
+        return replace(found, now=now, verdict=first.verdict)
+
+    def _assigns(self, holder: Ints, found: Solution) -> bool:
+        """Whether an assignment moves nothing, and stays."""
+        stays = bool(((holder == found.owner) | (holder == UNASSIGNED)).all())
+        return stays and bool((self.solve(found.owner).owner == found.owner).all())
 
     def solve(self, holder: Ints) -> Solution:
         """One rebalance: its target.
@@ -198,7 +209,8 @@ class Engine:
         for level in self._levels:
             known = level.sharpened
             if not known:
-                return Solution(np.full(len(holder), UNASSIGNED))
+                nothing = np.full(len(holder), UNASSIGNED)
+                return Solution(nothing, nothing)
             if level.fits is False:
                 why = why or "work"
                 continue
@@ -212,7 +224,7 @@ class Engine:
             if level.raised == math.inf or within(model, owner, model.most):
                 greatest = ratio(model, owner)
                 limit = max((1 + self.options.epsilon) * known[0].value, greatest)
-                return Solution(owner, tuple(known), greatest, limit, level.raised, why, judged)
+                return Solution(owner, owner, tuple(known), greatest, limit, level.raised, why, judged)
             why = "moves" if level.fits else "unknown"
         raise AssertionError("without caps there is an assignment")
 

@@ -144,7 +144,7 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
 
 def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
     """`assign` as an array: int[P], each position's new owner by number; `UNASSIGNED` if none this round."""
-    return handed_over(claims, solved(claims, placing)[1].owner, placing)
+    return solved(claims, placing)[1].now
 
 
 def solved(claims: Claims, placing: Placing = DEFAULT) -> tuple[Model, engine.Solution]:

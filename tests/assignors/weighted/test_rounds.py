@@ -15,6 +15,8 @@ from kafka_assignors.plans import work_proof
 from kafka_assignors.plans.plan import Plan, plan
 from tests.support.examples import examples
 
+from .every_option import middle
+
 Assignment = Mapping[str, Mapping[str, Sequence[int]]]
 
 
@@ -66,6 +68,17 @@ def test_the_second_rebalance_assigns_the_target_and_no_third_follows(seed: int)
     assert all(each.assignment == first.target for each in rest)
     again = plan(group, "weighted", **options)
     assert (again.target, again.moves) == (first.target, ())
+
+
+@pytest.mark.slow
+def test_caps_so_tight_that_no_search_finds_the_same_again_leave_nothing_unread() -> None:
+    """34 partitions fill 13 members to 95 % of their caps: each search from what is held finds another way to do so."""
+    case = middle(275)
+
+    (first, *rest), group = until_rest(case.group, **case.options)
+
+    assert [each.assignment for each in rest] == [first.target]
+    assert {tuple(tp) for m in group.members for tp in m.owned} == set(case.options["weights"])
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))
