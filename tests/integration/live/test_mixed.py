@@ -206,7 +206,12 @@ def test_beside_kafka_pythons_own_sticky_java_forgets_what_members_had(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic
 ) -> None:
     """The control: the same life with kafka-python's assignor of the same name, where Java leads."""
-    life = Life(unjudged_group(session_timeout_ms=SESSION_MS), kafka_topic(partitions=PARTITIONS), ["kafka-python:sticky", "sticky"], steps=3)
+    life = Life(
+        unjudged_group(session_timeout_ms=SESSION_MS),
+        kafka_topic(partitions=PARTITIONS),
+        ["kafka-python:sticky", "sticky"],
+        steps=3,
+    )
 
     live([life], "java", "kafka-python")
 
