@@ -25,7 +25,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes eleven defects:
+    second call does nothing. It fixes twelve defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -57,6 +57,9 @@ def guard(consumer: Any) -> None:
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
+    * **A cooperative member does not read during a rebalance**, although it keeps its partitions: ``poll`` waits until
+      all members have joined, which takes as long as the slowest ``on_partitions_revoked``. With the guard, ``poll``
+      returns records meanwhile, as in Java.
     * **An interrupted poll loses records** that it has taken and not returned, if a signal handler raises, as Ctrl-C
       does: ``close`` commits beyond them. With the guard, they are taken again.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
@@ -87,7 +90,7 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
     """
     if coordinator not in _guarded and not private.unguardable(coordinator):
         private.cap_reconnects(coordinator)
-        join, wait, beats = _Join(), private.Wait(), private.Beats()
+        join, wait, beats, reading = _Join(), private.Wait(), private.Beats(), _Reading()
         _guarded[coordinator] = join
         wait.watch(coordinator, fetcher)
         beats.watch(coordinator)
@@ -97,11 +100,12 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
             on_heartbeat=functools.partial(_stopping, join, wait, beats),
             reset=_losing,
             find=_finding,
-            poll=_polling,
+            poll=functools.partial(_polling, reading),
         )
+        private.wrap_pauses(coordinator, prepare=functools.partial(_preparing, reading), pause=_pausing)
         private.wrap_joins(
             coordinator,
-            join=functools.partial(_joining, join),
+            join=functools.partial(_joining, join, wait),
             joined=functools.partial(_adopting, join, beats),
             stable=functools.partial(_stable, join),
         )
@@ -171,8 +175,61 @@ def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> Callab
     return guarded
 
 
-def _joining(last: _Join, coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+class _Reading:
+    """How long the group part of a ``poll`` may take while the member must join, and keeps partitions to read."""
+
+    JOINING_MS = 1
+    """While the join is under way. Its end ends the wait for records that follows."""
+    STARTING_MS = 100
+    """Until it is under way; twice as long each time. Metadata come before a join by a pattern."""
+    PAUSE_S = 0.5
+    """The wait for records in one round of ``poll``."""
+
+    def __init__(self) -> None:
+        self.limit_ms: float | None = None
+        self._starting_ms = self.STARTING_MS
+
+    def wait_ms(self, coordinator: Any, timeout_ms: float | None) -> float:
+        """The time of the group part in this round of a ``poll`` with this timeout."""
+        if not private.joins(coordinator):
+            wait_ms, self._starting_ms = self._starting_ms, 2 * self._starting_ms
+        else:
+            self._starting_ms = self.STARTING_MS
+            wait_ms = self.STARTING_MS if private.by_pattern(coordinator) else self.JOINING_MS
+        return wait_ms if timeout_ms is None else min(wait_ms, timeout_ms)
+
+
+def _preparing(
+    reading: _Reading,
+    coordinator: Any,  # noqa: ARG001
+    prepare: Callable[..., Awaitable[Any]],
+) -> Callable[..., Awaitable[Any]]:
+    """What precedes a join (the commit, ``on_partitions_revoked``) has the time of the whole ``poll``."""
+
+    @functools.wraps(prepare)
+    async def guarded(generation: int, member_id: str, timeout_ms: float | None = None) -> Any:
+        limit_ms, reading.limit_ms = reading.limit_ms, None
+        return await prepare(generation, member_id, timeout_ms=timeout_ms if limit_ms is None else limit_ms)
+
+    return guarded
+
+
+def _pausing(coordinator: Any, pause: Callable[[], float]) -> Callable[[], float]:
+    """No heartbeat is due while the member waits for a join."""
+
+    @functools.wraps(pause)
+    def guarded() -> float:
+        return _Reading.PAUSE_S if private.joins(coordinator) else pause()
+
+    return guarded
+
+
+def _joining(
+    last: _Join, wait: private.Wait, coordinator: Any, join: Callable[[], Awaitable[Any]]
+) -> Callable[[], Awaitable[Any]]:
     """A join that ended between two polls is not sent again; a fenced member and one that is closed do not join.
+
+    The end of a join ends a wait for records, so that its assignment is adopted at once.
 
     A join would fence the process that now has the member's instance id. Without the check, a ``poll`` that read the
     fenced flag just before the heartbeat response would join. Heartbeat responses and joins run on the same thread, so
@@ -188,8 +245,13 @@ def _joining(last: _Join, coordinator: Any, join: Callable[[], Awaitable[Any]]) 
             raise IllegalStateError("the consumer is closed")  # not retriable: it ends the poll that wanted to join
         if not last.waits(coordinator):
             last.before = private.generation(coordinator)
-            last.end(coordinator, await join())
-            private.start_heartbeats(coordinator)
+            # Until the assignment is adopted: a leader may forget why it joins, see `private.keep_rejoining`.
+            private.request_rebalance(coordinator)
+            try:
+                last.end(coordinator, await join())
+                private.start_heartbeats(coordinator)
+            finally:
+                wait.end()
         return last.assignment
 
     return guarded
@@ -252,14 +314,20 @@ def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[
     return guarded
 
 
-def _polling(coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
-    """The group part of ``poll`` ends early on a retriable error, as it does when its time is up."""
+def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
+    """The group part of ``poll`` ends early on a retriable error, as it does when its time is up.
+
+    It does not wait for a join of a member that keeps partitions meanwhile.
+    """
 
     @functools.wraps(poll)
     def guarded(timeout_ms: float | None = None) -> Any:
         begun = time.monotonic()
         try:
-            return poll(timeout_ms=timeout_ms)
+            if not private.reads_on(coordinator):
+                return poll(timeout_ms=timeout_ms)
+            reading.limit_ms = timeout_ms
+            return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.reads_on(coordinator)
         except KafkaError as error:
             if timeout_ms is None or not private.is_retriable(error):
                 raise

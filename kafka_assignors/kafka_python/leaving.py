@@ -193,7 +193,7 @@ class Departure:
     """
 
     def __init__(self, coordinator: Any, fetcher: Any, *, commit: bool) -> None:
-        self._coordinator, self._fetcher, self._commits = coordinator, fetcher, commit
+        self._coordinator, self._commits = coordinator, commit
         self._member_id = private.member_id(coordinator)
         self._processed: dict[Any, Any] = {}
         self._leads = False
@@ -229,9 +229,7 @@ class Departure:
         private.wrap_departure(
             coordinator,
             protocols=self._joining,
-            join=self._waking,
             poll=self._polling,
-            pause=self._pausing,
         )
         private.wrap_commits(
             coordinator, sync=self._committing, asynchronous=self._committing_later, joined=self._adopting
@@ -315,18 +313,6 @@ class Departure:
 
         return guarded
 
-    def _waking(self, coordinator: Any, join: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:  # noqa: ARG002
-        """The end of a join ends the wait for records, so that its assignment is adopted at once."""
-
-        @functools.wraps(join)
-        async def guarded() -> Any:
-            try:
-                return await join()
-            finally:
-                private.end_wait(self._fetcher)
-
-        return guarded
-
     def _adopting(self, coordinator: Any, joined: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:  # noqa: ARG002
         """The group has joined: commit, revoke, leave. A join that was under way before counts as well."""
 
@@ -344,24 +330,15 @@ class Departure:
 
         return guarded
 
-    def _polling(self, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
-        """The group part of ``poll`` does not wait for a join, so that the member reads on meanwhile."""
-
+    def _polling(self, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ARG002
         @functools.wraps(poll)
         def guarded(timeout_ms: float | None = None) -> Any:
             if self._going:
                 raise Left
-            done = poll(timeout_ms=1 if private.must_join(coordinator) else timeout_ms)
+            done = poll(timeout_ms=timeout_ms)
             if self._going:
                 raise Left
-            return done or self.reads
-
-        return guarded
-
-    def _pausing(self, coordinator: Any, pause: Callable[[], float]) -> Callable[[], float]:
-        @functools.wraps(pause)
-        def guarded() -> float:
-            return _POLL_S if private.joins(coordinator) else pause()
+            return done
 
         return guarded
 

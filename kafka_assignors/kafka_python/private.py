@@ -90,7 +90,8 @@ GUARD = tuple(
     for path in (
         *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
         *("ensure_coordinator_ready_async", "_on_join_complete_async", "stable", "_enable_heartbeat", "group_metadata"),
-        *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining"),
+        *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining", "rebalance_in_progress"),
+        *("need_rejoin", "time_to_next_poll", "_on_join_prepare_async"),
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
 )
@@ -806,6 +807,11 @@ def wrap(coordinator: Any, *, on_heartbeat: Wrap, reset: Wrap, find: Wrap, poll:
     )
 
 
+def wrap_pauses(coordinator: Any, *, prepare: Wrap, pause: Wrap) -> None:
+    """Wrap what the coordinator does before a join, and how long ``poll`` may wait for records, in seconds."""
+    _wrap(coordinator, {"_on_join_prepare_async": prepare, "time_to_next_poll": pause})
+
+
 def wrap_joins(coordinator: Any, *, join: Wrap, joined: Wrap, stable: Wrap) -> None:
     """Wrap the coordinator's methods for a join, the adoption of its assignment, and whether to send heartbeats."""
     _wrap(coordinator, {"_do_join_and_sync_async": join, "_on_join_complete_async": joined, "stable": stable})
@@ -863,6 +869,31 @@ async def sleep(coordinator: Any, seconds: float) -> None:
 def rebalancing(coordinator: Any) -> bool:
     """Whether a cooperative member has joined and waits for its assignment; it keeps its partitions meanwhile."""
     return bool(is_cooperative(coordinator) and coordinator.rebalance_in_progress() and not gave_up(coordinator))
+
+
+def joins(coordinator: Any) -> bool:
+    """Whether the member has sent a join whose assignment it has not adopted yet."""
+    return bool(coordinator.rebalance_in_progress())
+
+
+def must_join(coordinator: Any) -> bool:
+    """Whether the member's next ``poll`` joins or waits for a join."""
+    return bool(coordinator.need_rejoin())
+
+
+def reads_on(coordinator: Any) -> bool:
+    """Whether the member must join, and keeps partitions until the group has joined."""
+    return (
+        must_join(coordinator)
+        and is_cooperative(coordinator)
+        and not is_fenced(coordinator)
+        and bool(coordinator._subscription.assigned_partitions())
+    )
+
+
+def by_pattern(coordinator: Any) -> bool:
+    """Whether the member subscribes to a pattern."""
+    return coordinator._subscription.subscribed_pattern is not None
 
 
 def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:
@@ -979,14 +1010,9 @@ def stop_auto_commits(coordinator: Any) -> None:
     coordinator.config["enable_auto_commit"] = False
 
 
-def wrap_departure(coordinator: Any, *, protocols: Wrap, join: Wrap, poll: Wrap, pause: Wrap) -> None:
-    """Wrap what a member sends to join, its join, the group part of ``poll``, and how long ``poll`` may wait for
-    records (in seconds).
-    """
-    _wrap(
-        coordinator,
-        {"group_protocols": protocols, "_do_join_and_sync_async": join, "poll": poll, "time_to_next_poll": pause},
-    )
+def wrap_departure(coordinator: Any, *, protocols: Wrap, poll: Wrap) -> None:
+    """Wrap what a member sends to join, and the group part of ``poll``."""
+    _wrap(coordinator, {"group_protocols": protocols, "poll": poll})
 
 
 def leads(coordinator: Any) -> bool:
@@ -1025,22 +1051,6 @@ def await_commits(coordinator: Any, timeout_s: float) -> None:
 
 NOTHING = encode_assignment(AssignedPartitions({}))
 """The assignment of a member that gets no partitions."""
-
-
-def joins(coordinator: Any) -> bool:
-    """Whether the member has sent a join whose assignment it has not adopted yet."""
-    return bool(coordinator.rebalance_in_progress())
-
-
-def must_join(coordinator: Any) -> bool:
-    """Whether the member's next ``poll`` joins or waits for a join."""
-    return bool(coordinator.need_rejoin())
-
-
-def end_wait(fetcher: Any) -> None:
-    """End a guarded consumer's wait for records; call it on kafka-python's own thread."""
-    if isinstance(waiting := _get(fetcher, "_net", None), Wait):
-        waiting.end()
 
 
 def run(coordinator: Any, work: Callable[..., Any], *args: Any) -> Any:
