@@ -882,9 +882,13 @@ def must_join(coordinator: Any) -> bool:
 
 
 def reads_on(coordinator: Any) -> bool:
-    """Whether the member must join, and keeps partitions until the group has joined."""
+    """Whether the member must join, and keeps partitions until the group has joined.
+
+    Not if kafka-python forgets a join that outlasts a poll.
+    """
     return (
         must_join(coordinator)
+        and not missing(coordinator, "request_rejoin")
         and is_cooperative(coordinator)
         and not is_fenced(coordinator)
         and bool(coordinator._subscription.assigned_partitions())
