@@ -23,7 +23,6 @@ try:
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
     from . import preload, private
-    from .commits import keep_commits
     from .guard import guard_coordinator
     from .leader import Assigned, leader_racks, partition_counts, replica_racks, subscriptions
 except ImportError as error:
@@ -204,8 +203,6 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, byte for byte as Java encodes it."""
         self._find_joining()
-        if (coordinator := self._attached()) is not None:
-            keep_commits(coordinator)
         preload.start(racks=self._sent_rack() is not None)
         return ConsumerProtocolSubscription(
             version=VERSION,

@@ -1,14 +1,17 @@
 """Commits of a cooperative ``KafkaConsumer`` during a rebalance, which kafka-python 3.0.12 rejects.
 
-From its join until it gets its assignment, kafka-python rejects every commit, even for partitions that the member keeps
-(getsentry/arroyo#168). With this module, ``commit`` first completes the rebalance and its callbacks, as ``poll`` would;
-``commit_async`` waits until ``poll`` has completed it. Then the offsets of partitions that the member still owns are
-committed. A ``CommitFailedError`` names the others: their next owner reads these records again. A member that was
-evicted meanwhile commits nothing, even if it gets the same partitions back, because another member may have committed
-later offsets. A ``close`` doesn't wait for the rebalance: it sends the waiting commits, and the coordinator decides.
+From its join until it gets its assignment, kafka-python rejects every commit (getsentry/arroyo#168), although the
+member keeps its partitions and reads on. With this module, a commit is sent at once, on a connection of its own: a
+broker accepts it until all members have joined, and again once the leader has assigned. In between it is tried again.
 
-Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; Java's
-``KafkaConsumer.commitSync``, which tells its caller to poll and to try again (KIP-429).
+Partitions are given up after the commits of what was read from them: an adoption waits for the commits that are under
+way, and with ``enable_auto_commit`` it commits before it revokes. A ``CommitFailedError`` names partitions that a
+rebalance took from the member before they could be committed: their next owner reads these records again. A member that
+was evicted meanwhile commits nothing, even if it gets the same partitions back, because another member may have
+committed later offsets.
+
+Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; apache/kafka 4.3.0
+``ClassicGroup.validateOffsetCommit``; KIP-429.
 """
 
 from __future__ import annotations
@@ -16,140 +19,187 @@ from __future__ import annotations
 import functools
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
-from kafka.errors import CommitFailedError
+from kafka.errors import CommitFailedError, IllegalGenerationError, KafkaError, RebalanceInProgressError
 from kafka.future import Future
 
+from ..fact_log import log
 from . import private
-from .guard import give_up_join
 
-_kept: weakref.WeakSet[Any] = weakref.WeakSet()
 Offsets = Mapping[Any, Any]
 """Topic-partition -> offset to commit."""
+RETRY_S = 0.025
+END_S = 1.0
+"""The longest that an adoption or a close waits for commits."""
 
 
-def keep_commits(coordinator: Any) -> None:
-    """Wrap the commits of a consumer's coordinator, once; does nothing if a private name is missing.
+class Commits:
+    """The commits of one consumer while its group rebalances, one after another.
+
+    A commit that is tried again must not overwrite a later one.
+
+    Args:
+        coordinator: The consumer's.
+    """
+
+    def __init__(self, coordinator: Any) -> None:
+        self._known = weakref.ref(coordinator)  # no consumer is kept alive
+        self._last: Future | None = None
+        self.giving: Collection[Any] = ()
+        """What the member owned before the assignment that it adopts now: its callbacks may commit it."""
+
+    async def commit(self, offsets: Offsets, timeout_s: float, member_id: str) -> None:
+        """Commit, in any state of the group.
+
+        Args:
+            offsets: Those of partitions that the member does not own any more are not committed.
+            timeout_s: For one answer, and all tries.
+            member_id: The member's when its caller asked.
+
+        Raises:
+            CommitFailedError: The member does not own some of the partitions any more; the others are committed.
+            KafkaError: The coordinator's answer, or none within the time limit.
+        """
+        before, self._last = self._last, (mine := Future())
+        try:
+            if before is not None:
+                await before
+            await self._alone(offsets, time.monotonic() + timeout_s, member_id)
+        finally:
+            mine.success(None)
+
+    async def _alone(self, offsets: Offsets, deadline: float, member_id: str) -> None:
+        coordinator = self._coordinator
+        while True:
+            due, lost = self._split(member_id, offsets)
+            try:
+                if due:
+                    await private.commit_beside(coordinator, due, max(RETRY_S, deadline - time.monotonic()))
+            except KafkaError as error:
+                # Not in this generation any more, or not yet in the next one.
+                passes = isinstance(error, (RebalanceInProgressError, IllegalGenerationError))
+                ends = private.gave_up(coordinator) or time.monotonic() + RETRY_S > deadline
+                if ends or not (passes or private.is_retriable(error)):
+                    raise
+                await private.sleep(coordinator, RETRY_S)
+                continue
+            if lost:
+                raise _lost(lost)
+            return
+
+    def _split(self, member_id: str, offsets: Offsets) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Split offsets into those that the member may commit and the rest; an evicted member may commit none."""
+        here = private.member_id(self._coordinator) == member_id
+        owned = {*private.owned(self._coordinator), *self.giving} if here else ()
+        mine = {tp: offset for tp, offset in offsets.items() if tp in owned}
+        return mine, {tp: offset for tp, offset in offsets.items() if tp not in mine}
+
+    @property
+    def _coordinator(self) -> Any:
+        return self._known()
+
+    @property
+    def pending(self) -> bool:
+        """Whether commits are under way."""
+        return self._last is not None and not self._last.is_done
+
+    async def settle(self) -> None:
+        """Wait until the commits that are under way have their answers, for at most `END_S`."""
+        if self._last is not None:
+            await private.done_within(self._coordinator, self._last, END_S)
+
+    async def before_revoking(self, assignment: bytes) -> None:
+        """Commit what was read from partitions that an assignment takes from the member, if it commits by itself."""
+        await self.settle()
+        coordinator = self._coordinator
+        if not private.commits_by_itself(coordinator):
+            return
+        kept = private.partitions_of(assignment)
+        due = {tp: offset for tp, offset in private.consumed(coordinator).items() if tp not in kept}
+        if due:
+            try:
+                await self.commit(due, END_S, private.member_id(coordinator))
+            except KafkaError as error:
+                names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(due))
+                log.warning("offsets of %s are not committed; their next owner reads records again: %s", names, error)
+
+
+_commits: weakref.WeakKeyDictionary[Any, Commits] = weakref.WeakKeyDictionary()
+
+
+def commits_of(coordinator: Any) -> Commits:
+    """The commits of a consumer's coordinator, whose own commit methods are wrapped by the first call.
 
     Under an eager protocol nothing changes, because a joining member owns no partitions.
     """
-    if coordinator not in _kept and not private.lacks_for_commits(coordinator):
-        _kept.add(coordinator)
-        held = _Held()
+    if (known := _commits.get(coordinator)) is None:
+        known = _commits[coordinator] = Commits(coordinator)
         private.wrap_commits(
             coordinator,
-            sync=_finishing,
-            asynchronous=functools.partial(_holding, held),
-            joined=functools.partial(_flushing, held),
+            sync=functools.partial(_committing, known),
+            asynchronous=functools.partial(_committing_later, known),
+            joined=functools.partial(_adopting, known),
         )
-        private.wrap_close(coordinator, functools.partial(_closing, held))
+        private.wrap_close(coordinator, functools.partial(_closing, known))
+    return known
 
 
-class _Commit(NamedTuple):
-    """An asynchronous commit that waits for the end of a rebalance."""
+def _committing(commits: Commits, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(commit)
+    def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
+        if not (private.rebalancing(coordinator) or commits.pending):
+            return commit(offsets, timeout_ms=timeout_ms)
+        limit_ms = private.request_timeout_ms(coordinator) if timeout_ms is None else timeout_ms
+        return private.run(coordinator, commits.commit, offsets, limit_ms / 1000, private.member_id(coordinator))
 
-    member_id: str
-    offsets: Offsets
-    callback: Callable[[Offsets, Any], None] | None
-    answer: Future
-
-
-class _Held:
-    """The pending asynchronous commits of one consumer."""
-
-    def __init__(self) -> None:
-        self.commits: list[_Commit] = []
-        self.send: Callable[..., Any] | None = None  # the consumer's original asynchronous commit
-
-    def flush(self, coordinator: Any) -> None:
-        """Send the pending commits in order, unless a rebalance is in progress."""
-        if self.send is None or private.rebalancing(coordinator):
-            return
-        due, self.commits = self.commits, []
-        for commit in due:
-            mine, lost = _split(coordinator, commit.member_id, commit.offsets)
-            error = _lost(lost) if lost else None
-            if error is not None:
-                (commit.callback or private.default_callback(coordinator))(lost, error)
-            if mine:
-                _answer(commit.answer, self.send(mine, commit.callback), error)
-            elif error is not None:
-                commit.answer.failure(error)
+    return kept
 
 
-def _answer(to: Future, sent: Any, error: Exception | None) -> None:
-    sent.add_callback(lambda value: to.success(value) if error is None else to.failure(error))
-    sent.add_errback(to.failure)
-
-
-def _holding(held: _Held, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    """An asynchronous commit during a rebalance is held."""
-    held.send = commit
-
+def _committing_later(commits: Commits, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(commit)
     def kept(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-        if not private.rebalancing(coordinator):
+        if not (private.rebalancing(coordinator) or commits.pending):
             return commit(offsets, callback)
-        answer = Future()
-        held.commits.append(_Commit(private.member_id(coordinator), dict(offsets), callback, answer))
-        return answer
+        limit_s, member_id = private.request_timeout_ms(coordinator) / 1000, private.member_id(coordinator)
+
+        async def later(given: Offsets) -> None:
+            await commits.commit(given, limit_s, member_id)
+
+        return private.commit_later(coordinator, later, dict(offsets), callback)
 
     return kept
 
 
-def _flushing(held: _Held, coordinator: Any, joined: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Held commits are sent as soon as the rebalance is over, even if a callback raised."""
+def _adopting(
+    commits: Commits, coordinator: Any, joined: Callable[..., Awaitable[Any]]
+) -> Callable[..., Awaitable[Any]]:
+    """What was read is committed before partitions are revoked."""
 
     @functools.wraps(joined)
-    async def kept(*args: Any, **kwargs: Any) -> Any:
+    async def kept(generation: int, member_id: str, protocol: str, assignment: bytes) -> Any:
+        if not private.is_cooperative(coordinator):
+            return await joined(generation, member_id, protocol, assignment)
+        await commits.before_revoking(assignment)
+        commits.giving = frozenset(private.owned(coordinator))
         try:
-            return await joined(*args, **kwargs)
+            return await joined(generation, member_id, protocol, assignment)
         finally:
-            held.flush(coordinator)
+            commits.giving = ()
 
     return kept
 
 
-def _closing(held: _Held, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
-    """A close, which gives the join up, sends the held commits before the member leaves."""
+def _closing(commits: Commits, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
+    """The member leaves after its commits."""
 
     @functools.wraps(close)
     def kept(*args: Any, **kwargs: Any) -> None:
-        give_up_join(coordinator)
-        private.run(coordinator, held.flush, coordinator)
+        private.run(coordinator, commits.settle)
         close(*args, **kwargs)
 
     return kept
-
-
-def _finishing(coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    """A synchronous commit during a rebalance first completes the rebalance."""
-
-    @functools.wraps(commit)
-    def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
-        if not private.rebalancing(coordinator):
-            return commit(offsets, timeout_ms=timeout_ms)
-        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        member_id = private.member_id(coordinator)
-        if not private.finish_join(coordinator, timeout_ms):
-            return commit(offsets, timeout_ms=1)  # raises kafka-python's error for a commit during a rebalance
-        mine, lost = _split(coordinator, member_id, offsets)
-        if mine:
-            commit(mine, timeout_ms=None if deadline is None else max(1.0, 1000 * (deadline - time.monotonic())))
-        if lost:
-            raise _lost(lost)
-        return None
-
-    return kept
-
-
-def _split(coordinator: Any, member_id: str, offsets: Offsets) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Split offsets into those that the member may commit and the rest; an evicted member may commit none."""
-    owned = private.owned(coordinator) if private.member_id(coordinator) == member_id else ()
-    mine = {tp: offset for tp, offset in offsets.items() if tp in owned}
-    return mine, {tp: offset for tp, offset in offsets.items() if tp not in mine}
 
 
 def _lost(lost: Offsets) -> CommitFailedError:

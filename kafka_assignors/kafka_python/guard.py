@@ -15,6 +15,7 @@ from kafka.errors import FencedInstanceIdError, IllegalStateError, KafkaError, R
 from ..core.group import NO_GENERATION
 from ..errors import ConfigError
 from . import private
+from .commits import commits_of
 
 # Not a mark on the methods, because a tracing tool may wrap the methods before or after us.
 _guarded: weakref.WeakKeyDictionary[Any, _Join] = weakref.WeakKeyDictionary()
@@ -90,8 +91,11 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
     """
     if coordinator not in _guarded and not private.unguardable(coordinator):
         private.cap_reconnects(coordinator)
-        join, wait, beats, reading = _Join(), private.Wait(), private.Beats(), _Reading()
+        keeps_commits = not private.lacks_for_commits(coordinator)
+        join, wait, beats, reading = _Join(), private.Wait(), private.Beats(), _Reading(keeps_commits)
         _guarded[coordinator] = join
+        if keeps_commits:
+            commits_of(coordinator)
         wait.watch(coordinator, fetcher)
         beats.watch(coordinator)
         private.Interrupted().watch(fetcher)
@@ -185,7 +189,9 @@ class _Reading:
     PAUSE_S = 0.5
     """The wait for records in one round of ``poll``."""
 
-    def __init__(self) -> None:
+    def __init__(self, able: bool) -> None:
+        self.able = able
+        """Whether what is read may be committed meanwhile."""
         self.limit_ms: float | None = None
         self._starting_ms = self.STARTING_MS
 
@@ -324,7 +330,7 @@ def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any]) -> C
     def guarded(timeout_ms: float | None = None) -> Any:
         begun = time.monotonic()
         try:
-            if not private.reads_on(coordinator):
+            if not (reading.able and private.reads_on(coordinator)):
                 return poll(timeout_ms=timeout_ms)
             reading.limit_ms = timeout_ms
             return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.reads_on(coordinator)

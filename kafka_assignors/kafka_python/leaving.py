@@ -25,23 +25,20 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from kafka.errors import CommitFailedError, IllegalGenerationError, KafkaError, RebalanceInProgressError
-from kafka.future import Future
+from kafka.errors import CommitFailedError, KafkaError
 
 from ..errors import ConfigError
 from ..fact_log import log
 from . import private
+from .commits import RETRY_S, Offsets, commits_of
 from .guard import guard_coordinator
 
 Records = Mapping[Any, list[Any]]
 """What ``poll`` returns: topic-partition -> records."""
-Offsets = Mapping[Any, Any]
-"""Topic-partition -> ``OffsetAndMetadata``."""
 
 END_S = 1.0
 """Time limit of each request at the end: the last commit, the leave, the close."""
 _POLL_S = 0.1
-_RETRY_S = 0.025
 _BATCH_S = 0.05
 """The caller's work on one batch should not take longer: the group's assignment is adopted between two batches."""
 _FIRST_BATCH = 10
@@ -197,10 +194,10 @@ class Departure:
         self._member_id = private.member_id(coordinator)
         self._processed: dict[Any, Any] = {}
         self._leads = False
-        self._last_commit: Future | None = None
         self._going = self._gone = False
         private.stop_auto_commits(coordinator)
         guard_coordinator(coordinator, fetcher)
+        self._beside = commits_of(coordinator)
         self.processed()
 
     @property
@@ -244,7 +241,7 @@ class Departure:
     async def _go(self) -> None:
         if self._going:  # an interrupted poll goes on with it, on this thread
             while not self._gone:
-                await private.sleep(self._coordinator, _RETRY_S)
+                await private.sleep(self._coordinator, RETRY_S)
             return
         self._going = True
         if not private.is_fenced(self._coordinator):
@@ -278,33 +275,8 @@ class Departure:
             )
 
     async def _commit(self, offsets: Offsets, timeout_s: float) -> None:
-        """Commit, in any state of the group; a broker refuses only between the joins and the leader's assignment.
-
-        One after another: a commit that is tried again must not overwrite a later one.
-        """
-        before, self._last_commit = self._last_commit, (mine := Future())
-        try:
-            if before is not None:
-                await before
-            await self._commit_alone(offsets, timeout_s)
-        finally:
-            mine.success(None)
-
-    async def _commit_alone(self, offsets: Offsets, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                await private.commit_beside(self._coordinator, offsets, max(_RETRY_S, deadline - time.monotonic()))
-            except KafkaError as error:
-                soon = private.is_retriable(error) or isinstance(
-                    error, (RebalanceInProgressError, IllegalGenerationError)
-                )
-                if not soon or time.monotonic() + _RETRY_S > deadline:
-                    raise
-                await private.sleep(self._coordinator, _RETRY_S)
-            else:
-                self._processed.update(offsets)
-                return
+        await self._beside.commit(offsets, timeout_s, private.member_id(self._coordinator))
+        self._processed.update(offsets)
 
     def _joining(self, coordinator: Any, protocols: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(protocols)

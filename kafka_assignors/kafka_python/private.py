@@ -35,7 +35,7 @@ from kafka.errors import (
 )
 from kafka.future import Future
 from kafka.protocol.consumer import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest
-from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import CoordinatorType
 from kafka.structs import MemberState
 
@@ -107,8 +107,10 @@ COMMITS = tuple(
     PrivateName(path, _COMMITS)
     for path in (
         *("commit_offsets_sync", "commit_offsets_async", "_on_join_complete_async"),
-        *("ensure_active_group", "rebalance_in_progress"),
-        *("_subscription.assigned_partitions", "_rebalance_protocol", "group_metadata"),
+        *("rebalance_in_progress", "_rebalance_protocol", "group_metadata", "config", "completed_offset_commits"),
+        *("coordinator_id", "ensure_coordinator_ready_async", "_net", "_manager.send", "_manager.call_soon", AWAIT_FOR),
+        *("_cluster.add_coordinator", "_cluster.broker_metadata"),
+        *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
     )
 )
 """All private names that `commits` uses."""
@@ -131,13 +133,8 @@ CLOSES = ("_net", "_join_task", "state", "coordinator_id", "_client.close", AWAI
 _LEAVE = "leave() closes the consumer at once: the group learns of it by the next heartbeats of its members"
 LEAVE = (
     *("_do_join_and_sync_async", "_on_join_complete_async", "_on_close_prepare_async", "reset_generation"),
-    *("commit_offsets_sync", "commit_offsets_async", "completed_offset_commits", "time_to_next_poll"),
-    *("group_metadata", "coordinator_id", "ensure_coordinator_ready_async", "need_rejoin", "request_rejoin"),
-    *("rebalance_in_progress", "_is_leader", "_disable_heartbeat", "fetch_committed_offsets", "config"),
-    *("_net", "_manager.send", "_manager.call_soon", AWAIT_FOR),
-    *("_cluster.add_coordinator", "_cluster.broker_metadata"),
-    *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
-    "_subscription.partitions_auto_assigned",
+    *("time_to_next_poll", "need_rejoin", "request_rejoin", "_is_leader", "_disable_heartbeat"),
+    *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *(use.path for use in COMMITS)),
 )
 """All private names that `leaving` uses."""
 USED = (
@@ -900,11 +897,6 @@ def by_pattern(coordinator: Any) -> bool:
     return coordinator._subscription.subscribed_pattern is not None
 
 
-def finish_join(coordinator: Any, timeout_ms: float | None) -> bool:
-    """Wait for the end of the current join and its callbacks, as ``poll`` does; False after a timeout."""
-    return bool(coordinator.ensure_active_group(timeout_ms=timeout_ms))
-
-
 def joined_generation(coordinator: Any) -> int:
     """The generation that a member is joining, while its assignor assigns; `NO_GENERATION` if it is unknown."""
     tells: Callable[[], Any] | None = _get(coordinator, "group_metadata", None)
@@ -1009,6 +1001,21 @@ def consumed(coordinator: Any) -> dict[Any, Any]:
     return found
 
 
+def commits_by_itself(coordinator: Any) -> bool:
+    """Whether the consumer has ``enable_auto_commit``."""
+    return bool(coordinator.config["enable_auto_commit"])
+
+
+def request_timeout_ms(coordinator: Any) -> float:
+    """The consumer's ``request_timeout_ms``."""
+    return float(coordinator.config["request_timeout_ms"])
+
+
+def partitions_of(assignment: bytes) -> set[Any]:
+    """The topic-partitions of an assignment as a leader sends it; zero bytes have none."""
+    return set(ConsumerProtocolAssignment.decode(assignment).partitions()) if assignment else set()
+
+
 def stop_auto_commits(coordinator: Any) -> None:
     """From now on, commit only when asked to."""
     coordinator.config["enable_auto_commit"] = False
@@ -1062,6 +1069,13 @@ def run(coordinator: Any, work: Callable[..., Any], *args: Any) -> Any:
     return None if missing(coordinator, "_net") else coordinator._net.run(work, *args)
 
 
+async def done_within(coordinator: Any, future: Any, seconds: float) -> bool:
+    """Wait on kafka-python's own thread until a future is done; False after the time limit."""
+    with suppress(KafkaTimeoutError):
+        await attrgetter(AWAIT_FOR)(coordinator)(future, 1000 * seconds)
+    return bool(future.is_done)
+
+
 def commit_later(
     coordinator: Any, work: Callable[..., Any], offsets: Any, callback: Callable[[Any, Any], None] | None
 ) -> Any:
@@ -1097,9 +1111,9 @@ async def _beside(coordinator: Any, request: Any, timeout_s: float) -> Any:
     if node is None:
         raise CoordinatorNotAvailableError
     other = SimpleNamespace(
-        error_code=0, error_message="", node_id=f"{node.node_id}-leaving", host=node.host, port=node.port
+        error_code=0, error_message="", node_id=f"{node.node_id}-beside", host=node.host, port=node.port
     )
-    key = f"{coordinator.config['group_id']} (leaving)"
+    key = f"{coordinator.config['group_id']} (beside)"
     node_id = coordinator._cluster.add_coordinator(other, CoordinatorType.GROUP, key)
     left_s = max(0.0, begun + timeout_s - time.monotonic())
     sent = coordinator._manager.send(request, node_id=node_id)

@@ -86,8 +86,10 @@ class Life:
         """A consumer that has both partitions and has consumed nothing."""
         made = self.consumer(**settings)
         made.subscribe([self.topic], listener=listener)
-        # kafka-python alone gets nothing by polls without a wait.
-        until(lambda: made.poll(timeout_ms=200, max_records=1) or len(made.assignment()) == 2, "it has both partitions")
+        # kafka-python alone may never join by polls that are shorter than its join takes.
+        until(
+            lambda: made.poll(timeout_ms=10_000, max_records=1) or len(made.assignment()) == 2, "it has both partitions"
+        )
         for tp in made.assignment():
             made.seek(tp, 0)
         return made

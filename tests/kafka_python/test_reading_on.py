@@ -42,7 +42,12 @@ class Counting(Polling):
 
     def __init__(self, *args: Any, guarded: bool = False, **config: Any) -> None:
         self.read: Counter[int] = Counter()
+        self.places: Counter[tuple[int, int]] = Counter()
+        """How often a record was read, by partition and offset."""
         self.requests: Counter[str] = Counter()
+        self.goes_on = threading.Event()
+        """Cleared: it works on the records of its last poll."""
+        self.goes_on.set()
         super().__init__(*args, **config)
         if guarded:
             guard(self.consumer)
@@ -56,7 +61,9 @@ class Counting(Polling):
         manager.send = counted
 
     def polled(self, records: Any) -> None:
+        self.goes_on.wait(60)
         self.read.update({tp.partition: len(each) for tp, each in records.items()})
+        self.places.update((record.partition, record.offset) for each in records.values() for record in each)
 
 
 @pytest.fixture
@@ -121,6 +128,27 @@ def test_a_slow_callback_of_one_makes_no_other_wait_or_spin(members: Callable[..
     assert c.requests["HeartbeatRequest"] <= EARLY + 2
     slow.goes_on.set()
     until(shared(a, b, c), "three share", within_s=60)
+
+
+@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, TheirAssignor], ids=["ours", "kafka-python-guarded"])
+def test_what_is_read_during_a_join_is_committed_before_it_is_given_up(
+    members: Callable[..., Counting], assignor: Any
+) -> None:
+    """With the defaults: the consumers commit by themselves, every 5 s. No record is read twice."""
+    a = members("a", assignor, enable_auto_commit=True)
+    until(lambda: len(a.partitions) == PARTITIONS, "one has all")
+    b = members("b", assignor, enable_auto_commit=True)
+    until(shared(a, b), "two share", within_s=60)
+    a.goes_on.clear()
+    c = members("c", assignor, enable_auto_commit=True)
+    until(lambda: b.consumer._coordinator.rebalance_in_progress(), "it joins again, and waits for the busy one")
+    before = Counter(b.read)
+    until(lambda: all(b.read[each] > before[each] + 10 for each in b.partitions), "it reads on")
+    a.goes_on.set()
+    until(shared(a, b, c), "three share", within_s=60)
+    until(lambda: all(c.read[each] > 5 for each in c.partitions), "it reads all that it has got")
+
+    assert (a.places + b.places + c.places).most_common(1)[0][1] == 1
 
 
 @pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, TheirAssignor], ids=["ours", "kafka-python-guarded"])
