@@ -137,7 +137,12 @@ class Every:
         choices = [np.flatnonzero(row) for row in model.may]
         if rests:
             choices = [np.array([h]) if r else c for c, h, r in zip(choices, model.home, model.rests, strict=True)]
-        owners = np.stack(np.meshgrid(*choices, indexing="ij"), -1).reshape(-1, len(choices))
+        # NumPy has 32 dimensions: one each for the partitions that have a choice.
+        open_ = [p for p, each in enumerate(choices) if len(each) > 1]
+        drawn = np.meshgrid(*(choices[p] for p in open_), indexing="ij")
+        owners = np.tile([each[0] for each in choices], (math.prod(len(choices[p]) for p in open_), 1))
+        for p, each in zip(open_, drawn, strict=True):
+            owners[:, p] = each.reshape(-1)
         self.loads = np.zeros((len(owners), len(model.members)))
         for p in range(owners.shape[1]):
             self.loads[np.arange(len(owners)), owners[:, p]] += model.work[p]
