@@ -18,6 +18,7 @@ from ..broker import KAFKA_VERSION, Broker, start_broker
 from ..broker.cluster import Cluster, start_cluster
 from ..broker.secured import Certificates
 from ..processes.child import watched_folder
+from ..records.playground import GROUP, MEMBERS, PARTITIONS, PER_S, TOPIC, Playground
 from ..topics import Topics
 from .common import Backend, KafkaVersion, Port, clear_errors
 
@@ -41,11 +42,22 @@ def up(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="NAME:COUNT", help="Create a topic; repeat for more.")
     ] = None,
+    play: Annotated[
+        bool,
+        typer.Option(
+            "--play",
+            help=f"Have something to look at: a topic {TOPIC}, {PER_S} records a second, and a group {GROUP} of two.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text, once it runs.")] = False,
 ) -> None:
     """Run a broker, or a cluster, to play with until Ctrl-C; prints what to type next."""
     with clear_errors(), ExitStack() as kept:
         made = _partition_counts(topic or ())
+        if play and backend == "external":
+            raise ConfigError("--play sends records and joins a group; it does so only on a broker that up starts")
+        if play:
+            made.setdefault(TOPIC, PARTITIONS)
         certificates = Certificates() if secure else None
         started: Broker | Cluster
         if nodes > 1:
@@ -67,23 +79,33 @@ def up(
         if made:
             with closing(Topics(started.connection)) as topics:
                 topics.create(made)
+        group = kept.enter_context(Playground(started.connection)) if play else None
         if as_json:
             secured = None if started.secured is None else started.secured.bootstrap
             answer = {"bootstrap": started.bootstrap, "version": started.version, "nodes": nodes, "topics": made}
+            answer["group"] = GROUP if play else None
             print(json.dumps({**answer, "secured": secured, "config": None if file is None else str(file)}), flush=True)
         else:
             if started.secured is not None:
                 listener = started.secured.bootstrap
                 print(f"secured listener: {listener}; until it ends, clients connect with --config {file}")
             print(f"{what}, Kafka {started.version}, at {started.bootstrap}; Ctrl-C stops it")
+            for name, count in made.items():
+                print(f"topic {name} with {count} partitions")
+            if play:
+                print(f"{PER_S} records a second in {TOPIC}, read by group {GROUP}: {' and '.join(MEMBERS)}")
             if not is_quiet():
                 print("in another terminal:")
                 print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
                 print("  kafka-assignors doctor --groups")
-                print("  kafka-assignors plan GROUP --add 1")
+                if play:
+                    print(f"  kafka-assignors why {GROUP}")
+                print(f"  kafka-assignors plan {GROUP if play else 'GROUP'} --add 1")
             sys.stdout.flush()
         while True:  # `signal.pause` would sleep on after a signal that comes just before it
             time.sleep(0.2)
+            if group is not None:
+                group.check()
 
 
 def _partition_counts(given: Sequence[str]) -> dict[str, int]:
