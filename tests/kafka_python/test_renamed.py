@@ -21,17 +21,29 @@ NAMES = sorted({name for use in private.USED for name in use.path.split(".")})
 FOUND_BY = ("_coordinator", "group_protocols")
 """How an assignor gets to its consumer's coordinator: by hand, and by itself."""
 
+LOST = {name: tuple(use.lost for use in private.USED if name in use.path.split(".")) for name in NAMES}
+FIRST = set({lost: name for name, lost in reversed(LOST.items())}.values())
+"""Of the names without which the same is lost, one each."""
+# long: a consumer's life each; what is lost without the name is lost, and told, with one of the others too
+EACH = [name if name in FIRST else pytest.param(name, marks=pytest.mark.long) for name in NAMES]
+
 pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")
 def lives(
-    kafka_broker: Broker, kafka_admin: KafkaAdminClient, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    kafka_broker: Broker,
+    kafka_admin: KafkaAdminClient,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
+    """A consumer's life per name that the tests of this run ask for."""
+    here = [item for item in request.session.items if item.path == request.path]
+    asked = {item.callspec.params["name"] for item in here if hasattr(item, "callspec")}
     topics = [f"renamed-{i}-{uuid.uuid4().hex[:6]}" for i in range(2)]
     kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1} for topic in topics})
     kafka_admin.wait_for_topics(topics)
-    names = ["", *FOUND_BY, *NAMES]
+    names = ["", *sorted(asked)]
     command = [sys.executable, "-m", "tests.support.kafka_python.renamed", str(tmp_path_factory.mktemp("renamed"))]
     command += [kafka_broker.bootstrap, json.dumps(names), json.dumps(topics)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, cwd=ROOT, env=os.environ)
@@ -58,19 +70,18 @@ def test_without_a_renamed_name_there_is_no_warning(lives: dict[str, Any]) -> No
     assert [lives[""][each] for each in ("seen", "refused", "attach", "guard")] == [True, "ConfigError", "fine", "fine"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_a_renamed_name_is_one_warning_with_its_consequence(lives: dict[str, Any], name: str) -> None:
     life = lives[name]
     assert life["places"] >= 2, "where it is made, and where it is used"
     assert well(life)
-    lost = [use.lost for use in private.USED if name in use.path.split(".")]
     (warning,) = warnings_of(life)
     assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses. Without it: ")
-    assert all(each in warning for each in lost)
+    assert all(each in warning for each in LOST[name])
     guarded = name not in {part for use in private.GUARD for part in use.path.split(".")}
     assert life["guard"] == ("fine" if guarded else "ConfigError")
     shared = "one assignor instance in two open consumers is not detected"
-    assert life["refused"] == ("fine" if shared in lost else "ConfigError")
+    assert life["refused"] == ("fine" if shared in LOST[name] else "ConfigError")
 
 
 @pytest.mark.parametrize("name", FOUND_BY)
