@@ -105,7 +105,7 @@ def same(assignment: Assignment, target: Target) -> bool:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("groups", [250, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [100, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.source("apache/kafka 4.3.0, live")
 def test_random_groups_are_assigned_as_the_broker_assigns_them(groups: int, java: LiveJava) -> None:
     broker, seen = Broker(java), Counter[str]()
