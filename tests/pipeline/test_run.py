@@ -11,7 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pyarrow.dataset
@@ -21,6 +23,7 @@ import typer
 from kafka import TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
+from rich.console import Console
 from typer.testing import CliRunner
 
 from kafka_assignors import weights as weights_file
@@ -28,6 +31,7 @@ from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.ports import free_ports
 from kafka_assignors.integration.checker.timeline import intervals
+from kafka_assignors.integration.commands.demo import Demo
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, read_back, send
@@ -129,6 +133,9 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     found = ({k: row[k] for k in expected[0]} for row in timeline)
     assert sorted(found, key=lambda r: [r[k] for k in place]) == expected
     assert {row["end_kind"] for row in timeline} >= {"killed", "revoked"}
+    demo = Demo(kafka_broker, SimpleNamespace(name=str), tmp_path, "r1", Console(file=StringIO()))  # type: ignore[arg-type]
+    demo.groups = [SimpleNamespace(intervals=intervals(History.load(folder)))]  # type: ignore[list-item]
+    assert [holds for _, holds, _ in demo._compare(said, counts).checks] == [True, True], "the demo reads the answer"
     weights = weights_file.read(tmp_path / "weights.json")
     assert isinstance(weights, weights_file.Weights), weights
     weighed = {(row["topic"], row["partition"]): row for row in table(out, "partition_weights")}

@@ -212,11 +212,22 @@ def test_a_demo_whose_spark_is_too_slow_keeps_all_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.spark
 @pytest.mark.timeout(1800)
-def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "verdicts", "drawings"),
+    [
+        # placement, 3 assignors
+        pytest.param((), 4, 15 + 3, id="short"),
+        # placement, 4 assignors, election, 3 worked examples.
+        # long: more groups, and Spark, whose answer about a run the demo reads in tests/pipeline/test_run.py
+        pytest.param(
+            ("--full", "--spark-timeout", "1200"), 9, 15 + 8, id="full", marks=[pytest.mark.spark, pytest.mark.long]
+        ),
+    ],
+)
+def test_demo_is_true_from_end_to_end(options: tuple[str, ...], verdicts: int, drawings: int, tmp_path: Path) -> None:
     """The main job in a pipe, on a secured broker, with exactly its rights: plain lines, every verdict true, Spark
-    agrees, one self-contained page; all published; nothing is left; no secret is printed or kept.
+    agrees if it is asked, one self-contained page; all published; nothing is left; no secret is printed or kept.
     """
     out = tmp_path / "out"
     with start_broker(certificates=Certificates()) as broker:
@@ -224,8 +235,8 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         user = broker.secured.user("player", NEEDED["demo --events-topic"])
         with user.file() as config:
             done = subprocess.run(
-                [sys.executable, "-m", "kafka_assignors.integration", "demo", "--full", "--out", str(out),
-                 "--config", str(config), "--confirm", "--events-topic", "events", "--spark-timeout", "1200"],
+                [sys.executable, "-m", "kafka_assignors.integration", "demo", *options, "--out", str(out),
+                 "--config", str(config), "--confirm", "--events-topic", "events"],
                 capture_output=True, text=True, timeout=1740, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
@@ -236,14 +247,16 @@ def test_demo_is_true_from_end_to_end(tmp_path: Path) -> None:
         assert sorted(r.value for r in read_whole(broker, "events", len(lines))) == sorted(lines)
     assert f"{len(lines)} events are in topic events" in done.stdout
     assert "\x1b[" not in done.stdout
-    assert done.stdout.count("verdict true") == 9  # placement, 4 assignors, election, 3 worked examples
+    assert done.stdout.count("verdict true") == verdicts
+    page = out / "report.html"
+    assert f"Page: {page}\nHistories: {out / 'history'}\n" in done.stdout
+    html = page.read_text("utf-8")
+    assert html.count("</svg>") >= drawings
+    assert not re.search(r"(src|href)\s*=|<script|@import", html)
+    if "--full" not in options:
+        return
     assert "placement = read-back: true" in done.stdout
     assert "group_timeline = the checker's intervals: true" in done.stdout
     for stage in ("spark", "keys", "placement", "group_timeline", "findings"):
         assert f"... Spark: {stage} …" in done.stdout
-    page = out / "report.html"
     assert f"Page without Spark: {page}" in done.stdout
-    assert f"Page: {page}\nHistories: {out / 'history'}\n" in done.stdout
-    html = page.read_text("utf-8")
-    assert html.count("</svg>") >= 15 + 8
-    assert not re.search(r"(src|href)\s*=|<script|@import", html)
