@@ -33,6 +33,7 @@ from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.jvm import spark_jars, spark_java_home
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.__main__ import app as producers
+from tests.support.cli import valid
 from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
@@ -143,6 +144,7 @@ def test_up_secure_names_a_file_that_gets_a_client_in():
     assert not config.exists()
 
 
+@pytest.mark.long  # long: a secured cluster; the tests below have a secured broker, and test_tour.py a cluster
 @pytest.mark.broker
 def test_commands_on_a_cluster_of_three(tmp_path: Path):
     """The first to come, with the rights of a run: the cluster has no coordinator log yet, and they can't make it."""
@@ -210,7 +212,10 @@ def test_commands_that_read(options: Options, secured: Secured, orders: str, wat
         assert not any(secret in done.output for secret in user.secrets)
 
 
-@BOTH_WAYS
+@pytest.mark.parametrize(
+    "options",
+    [by_file, pytest.param(by_settings, marks=pytest.mark.long)],  # long: as `stream` below gets its settings
+)
 def test_a_run_leaves_nothing_on_a_secured_cluster(
     options: Options, secured: Secured, secured_broker: Broker, orders: str, tmp_path: Path
 ):
@@ -285,8 +290,8 @@ def submit(port: int) -> list[str]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("what", "options", "tab"),
-    # The demo's test runs the job by a file on a secured broker as well, and looks for secrets.
     [
+        # long: the demo's long test runs the job by a file on a secured broker as well, and looks for secrets
         pytest.param("run --group", by_file, "/SQL/", marks=pytest.mark.long),
         ("stream", by_settings, "/StreamingQuery/"),
     ],
@@ -305,7 +310,8 @@ def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(
     }  # fmt: skip
     with sparkui.shown(port) as pages:
         said = start(user, options, tmp_path, job, *words, "--out", out, by=submit(port), environment=surroundings)
-    assert json.loads(said.stdout.strip().splitlines()[-1])["topics"][0]["records"] == 200
+    answer = valid(f"report-{name}", json.loads(said.stdout.strip().splitlines()[-1]))
+    assert answer["topics"][0]["records"] == 200
     assert "SparkListenerSQLExecutionStart" in kept_by(spark_log)
     shows = {page: "".join(texts) for page, texts in pages.items()}
     (rest,) = {page.rpartition("/")[0] for page in shows if page.endswith("/allexecutors")}

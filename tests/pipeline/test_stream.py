@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -22,7 +21,6 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.pipeline import stream
 from kafka_assignors.pipeline.sources import brokers
-from tests.support.cli import valid
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -50,7 +48,7 @@ def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:
     return committed()
 
 
-@pytest.mark.timeout(600)  # two starts of Spark
+@pytest.mark.timeout(600)  # a start of Spark beside the session's
 def test_a_killed_stream_loses_and_doubles_nothing(
     kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -58,21 +56,22 @@ def test_a_killed_stream_loses_and_doubles_nothing(
     names = [b"hot" if i % 4 == 0 else b"key-%d" % (i % 97) if i % 5 else None for i in range(2000)]
     sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, key) for key in names])
     assert sent.acked == 2000
-    arguments = command(kafka_broker, topic, out, "--max-records", "500", "--json")
 
-    done = kill_in_its_batches(arguments, out, 1)
+    done = kill_in_its_batches(command(kafka_broker, topic, out, "--max-records", "500"), out, 1)
     assert 1 <= done < 4  # in its midst
 
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    # The next process is this one, whose Spark runs already; `test_commands.py` has a command that ends well.
+    window = stream.remembered(spark, str(out), None)
+    to = stream.Streamed(str(out), str(out / "checkpoint"), window, 500, "stream")
+    stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
 
-    assert ended.returncode == 0, ended.stderr
-    said = valid("report-stream", json.loads(ended.stdout))
+    said = stream.summary(spark, str(out))
     (found,) = said["topics"]
     assert {load["partition"]: load["records"] for load in found["loads"]} == sent.counts[topic]
     assert [load["missing"] for load in found["loads"]] == [0, 0, 0]
     assert said["batches"] >= 4
     assert found["hot_keys"][0] == {"key": "'hot'", "records": 500}  # fewer keys than a batch keeps: exact
-    assert stream.remembered(spark, str(out), None) == "60000 milliseconds"
+    assert window == "60000 milliseconds"
     with pytest.raises(ConfigError, match=r"--window '2 minutes': the batches in .* have windows of 60 seconds"):
         stream.remembered(spark, str(out), "2 minutes")
     rows = pyarrow.dataset.dataset(out / "loads", partitioning="hive").to_table().to_pylist()
@@ -88,7 +87,6 @@ def test_a_killed_stream_loses_and_doubles_nothing(
     assert sum(row["null_key_records"] for row in rows) == names.count(None)
 
     more = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, b"later")] * 10)
-    to = stream.Streamed(str(out), str(out / "checkpoint"), "1 minute", 500, "stream")
     stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
     (found,) = stream.summary(spark, str(out))["topics"]
     assert found["records"] == 2000 + more.acked
