@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -137,13 +138,18 @@ def test_every_command_has_the_options_of_output(path: str) -> None:
 
 
 def test_quiet_leaves_out_notes_and_progress_and_color_is_as_asked(tmp_path: Path) -> None:
-    """Of a demo whose broker doesn't answer: its first heading, a note on a setting, and the error."""
+    """Of a demo whose broker doesn't answer: its first heading, a note on a setting, and the error.
 
-    def demo(name: str, *options: str) -> subprocess.CompletedProcess[str]:
-        out = ("--out", str(tmp_path / name))
+    Each waits for five seconds, so they do it together.
+    """
+
+    def demo(*options: str) -> subprocess.CompletedProcess[str]:
+        out = ("--out", str(tmp_path / "-".join(("out", *options))))
         return cli("demo", "-b", "127.0.0.1:1", "-X", "acks=all", *out, *options, TERM="xterm-256color")
 
-    loud, quiet, colored = demo("loud"), demo("quiet", "-q"), demo("colored", "--color", "always")
+    asked: list[tuple[str, ...]] = [(), ("-q",), ("--color", "always")]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        loud, quiet, colored = pool.map(lambda options: demo(*options), asked)
     assert {done.returncode for done in (loud, quiet, colored)} == {3}
     assert ("Broker" in loud.stdout, "note: acks" in loud.stderr, "\x1b[" in loud.stdout) == (True, True, False)
     assert (quiet.stdout, quiet.stderr.count("\n")) == ("", 1)
