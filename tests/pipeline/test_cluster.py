@@ -72,6 +72,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+@pytest.mark.long  # long: a second Spark, of a master and two workers; test_run.py proves the same job
 @pytest.mark.timeout(600)
 def test_a_cluster_of_two_workers_finds_what_lies_on_the_broker(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path

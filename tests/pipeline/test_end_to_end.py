@@ -119,6 +119,7 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
     )
 
 
+@pytest.mark.long  # long: two jobs; groups/test_rebalances.py proves the predictions of every assignor, without members
 def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
     kafka_broker: Broker, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
     assert {row["end_kind"] for row in of_range} <= {"reassigned", "open", "left or expired"}
 
 
+@pytest.mark.long  # long: a further job; groups/test_departures.py proves each sentence by logs
 def test_a_killed_consumer_is_never_told_as_one_that_left(
     kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def run(spark: SparkSession) -> Told:
     return told(spark, TOPICS, PARTITIONS)
 
 
+@pytest.mark.long  # long: 4,000 keys by Spark; the tests below have each sentence
 def test_each_fault_counts_once_and_the_rest_comes_last(spark: SparkSession) -> None:
     """624 keys lie elsewhere, by no client's rule: the one with most records comes first, not the first by name."""
     placed = [(there(key, 7), key, 9) for key in named(3300)]

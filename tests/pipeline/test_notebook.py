@@ -13,6 +13,7 @@ from tests.support.places import ROOT
 NOTEBOOK = ROOT / "examples" / "pipeline.ipynb"
 
 
+@pytest.mark.long  # long: the notebook rarely changes; its outputs, which the test below reads, are of a run
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.timeout(600)
