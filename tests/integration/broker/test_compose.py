@@ -116,6 +116,7 @@ def up() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long  # long: the file rarely changes; the tests above hold it against what its nodes need
 @pytest.mark.broker
 @pytest.mark.docker
 @pytest.mark.timeout(400)

@@ -25,8 +25,8 @@ BACKENDS = [
     "shared",
     pytest.param("docker", marks=pytest.mark.docker),
     "external",
-    pytest.param("jvm 3.9.1", marks=pytest.mark.long),
-    "shared 3.9.1",
+    # long: another version, which test_versions.py starts too
+    *(pytest.param(f"{backend} 3.9.1", marks=pytest.mark.long) for backend in ("jvm", "shared")),
 ]
 
 
@@ -187,7 +187,11 @@ def test_a_killed_broker_comes_back_on_its_port_with_its_data(broker):
     assert consume(broker.bootstrap, "kept", 10, 2) == values
 
 
-@pytest.mark.parametrize("backend", ["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.mark.parametrize(
+    "backend",
+    # long: a second container; what is left of one, test_ends.py proves after SIGKILL
+    ["jvm", "shared", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long])],
+)
 def test_close_leaves_nothing(backend):
     """No process, no container, no folder, a free port; also when called twice."""
     broker = start_broker(backend)
@@ -206,6 +210,7 @@ def test_close_leaves_nothing(backend):
         s.bind(("127.0.0.1", int(bootstrap.split(":")[1])))
 
 
+@pytest.mark.long  # long: test_java_found.py has who finds it, and pipeline/test_run.py runs Spark on it
 def test_the_wheels_java_runs_a_broker_where_the_system_has_none(monkeypatch, tmp_path):
     """What a machine with nothing but Python does."""
     for variable in ("KAFKA_ASSIGNORS_JAVA", "JAVA_HOME"):

@@ -17,7 +17,8 @@ from tests.support.integration.readback import read
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.broker, pytest.mark.docker]
+# long: three containers; test_contract.py has one, and test_cluster.py three brokers as processes
+pytestmark = [pytest.mark.broker, pytest.mark.docker, pytest.mark.long]
 
 DEADLINE_S = 90
 OWNER = """

@@ -61,6 +61,7 @@ def test_deselected_tests_are_no_reason_to_shout(tmp_path):
     assert "NOT RUN" not in done.stdout
 
 
+@pytest.mark.long  # long: runs of pytest within a run; plugin/test_pytest_plugin.py has such options, too
 @pytest.mark.parametrize(
     "options", [["--kafka-backend=external"], ["--kafka-bootstrap=127.0.0.1:9092"], ["--kafka-backend=podman"]]
 )

@@ -1,4 +1,4 @@
-"""Every pinned Kafka × the clients of classic groups: churn judged true. Each run has a few cells, the long run all."""
+"""Every pinned Kafka × the clients of classic groups: churn judged true. The long run has all cells."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ def passes(what: Scenario, broker: Broker, folder, group: str) -> None:
     assert result.verdict.value is True, "\n".join(verdict_lines(result.verdict))
 
 
+@pytest.mark.long  # long: what other versions do rarely changes; all other tests have the pinned one
 @pytest.mark.parametrize(("version", "whose"), [(OLDER, "ours"), (NEWEST, "everyone")])
 def test_a_group_on_another_broker_is_judged_true(kafka, kafka_history, version, whose):
     """Joins, a leave and a kill; the coordinator's log of that version is read too."""
