@@ -488,13 +488,14 @@ def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("groups", [2, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
+@pytest.mark.long  # long: twenty groups that wait for heartbeats of 5 s; the test above plans a join, too
+@pytest.mark.timeout(900)
 def test_what_a_joining_member_changes_is_what_was_planned(
-    groups: int, kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
+    kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
 ) -> None:
     draw = random.Random(848)
     certain = 0
-    for i in range(groups):
+    for i in range(20):
         counts = {kafka_topic(partitions=count): count for count in draw.choices(range(3, 16), k=draw.randint(1, 3))}
         group, many = f"g-{uuid.uuid4().hex[:8]}", draw.randint(1, 3)
         life = members(kafka_broker.bootstrap, group, list(counts), draw.choice([None, "uniform", "range"]))

@@ -9,14 +9,12 @@ from kafka_assignors.integration.broker import Broker
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize(
-    ("groups", "generations"), [(2, 30), pytest.param(8, 1000, marks=[pytest.mark.long, pytest.mark.timeout(1200)])]
-)
-def test_every_generation_of_a_churn_is_counted_under_its_cause(
-    kafka_broker: Broker, groups: int, generations: int
-) -> None:
+@pytest.mark.long  # long: a soak; test_exporter.py counts a join and a kill under their causes
+@pytest.mark.timeout(1200)
+def test_every_generation_of_a_churn_is_counted_under_its_cause(kafka_broker: Broker) -> None:
     """The soak of `benchmarks/causes.py`, without its figures of cost."""
-    found = {each.name: each for each in soak(kafka_broker.bootstrap, groups, generations)}
+    generations = 1000
+    found = {each.name: each for each in soak(kafka_broker.bootstrap, 8, generations)}
 
     assert (found["causes/generations"].value or 0) >= generations
     for name in ("causes/why/uncounted", "causes/why/wrong", "causes/exporter/differs"):

@@ -15,10 +15,19 @@ from kafka_assignors.output import ended_by_signals
 from tests.support.places import ROOT
 
 COMMANDS = (
-    "kafka_assignors explain", "kafka_assignors doctor", "kafka_assignors judge {nothing}",
-    "kafka_assignors.integration judge {nothing}", "kafka_assignors.integration up --nodes 2 --port 1",
+    "kafka_assignors explain",
+    "kafka_assignors.integration judge {nothing}",
     "kafka_assignors keys growth --from 6 --to 12",
-)  # fmt: skip
+    # long: more commands of the same front ends
+    *(
+        pytest.param(line, marks=pytest.mark.long)
+        for line in (
+            "kafka_assignors doctor",
+            "kafka_assignors judge {nothing}",
+            "kafka_assignors.integration up --nodes 2 --port 1",
+        )
+    ),
+)
 """Command lines that need no broker."""
 
 

@@ -32,6 +32,8 @@ ASSIGNORS: tuple[tuple[str, str | None], ...] = (
     (f"config{json.dumps({'table': {'m2': {T: [0, 1, 2]}, 'm3': {U: [2]}}, 'uncovered': 'average'})}", None),
 )
 """The assignor of all members but one, and that one's; None: the same. The topics are named t and u here."""
+BY_BROKER = 8
+"""Groups of Kafka's own protocol."""
 
 
 @pytest.mark.broker
@@ -51,28 +53,20 @@ def test_a_group_does_what_was_planned(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize(
-    ("classic", "by_broker", "changes"),
-    [
-        pytest.param(ASSIGNORS[:1], 1, CHANGES[:2], id="short"),
-        pytest.param(ASSIGNORS, 8, CHANGES, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3000)]),
-    ],
-)
+# long: twenty groups. The test above and test_broker_groups.py plan for one of each kind, and live/test_leading.py
+# holds plans of what members sent against what a leader does.
+@pytest.mark.long
+@pytest.mark.timeout(3000)
 def test_plans_of_what_members_sent_and_of_lists_beside_patterns_come_true(
-    classic: tuple[tuple[str, str | None], ...],
-    by_broker: int,
-    changes: tuple[str, ...],
-    kafka_broker: Broker,
-    kafka_topic: Callable[..., str],
-    tmp_path: Path,
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    """The long form makes 60: weights, capacities, goals, tables, bundles; lists and patterns of KIP-848 groups."""
+    """60 plans: weights, capacities, goals, tables, bundles; lists and patterns of KIP-848 groups."""
     made = [
-        *_of_classic(classic, changes, kafka_broker, kafka_topic, tmp_path),
-        *_by_broker(by_broker, changes, kafka_broker, kafka_topic),
+        *_of_classic(ASSIGNORS, CHANGES, kafka_broker, kafka_topic, tmp_path),
+        *_by_broker(BY_BROKER, CHANGES, kafka_broker, kafka_topic),
     ]
 
-    assert len(made) == len(changes) * (len(classic) + by_broker)
+    assert len(made) == len(CHANGES) * (len(ASSIGNORS) + BY_BROKER)
     assert [each for each in made if not each.true] == []
 
 

@@ -273,6 +273,8 @@ SOON = {"consumer": {"metadata_max_age_ms": 1000}}
 GROWING = {"name": "orders grows", "actions": [{"add_partitions": "orders", "partitions": 5}]}
 
 
+# long: a missing right is told as in the tests above; the demo's test has the rights of events, and no other
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "missing", "words", "steps", "fields"),
     [

@@ -59,7 +59,14 @@ def test_a_group_on_a_secured_cluster_writes_no_secret_to_disk(secured: Secured,
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how",
+    [
+        signal.SIGKILL,
+        # long: the process removes it, as after the Ctrl-C in test_commands.py
+        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)),
+    ],
+)
 def test_the_file_of_up_goes_with_it(how: signal.Signals, tmp_path: Path) -> None:
     """It is for the user's other clients, who have to open it."""
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--secure"]

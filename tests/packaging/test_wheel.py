@@ -44,6 +44,8 @@ print(json.dumps([str(file) for file in files if "__pycache__" not in file.parts
 """
 
 
+# long: pip installs twice; the wheel is proven here, and `make release-check` installs it and the sdist
+@pytest.mark.long
 def test_a_checkout_installs_the_one_name_too(wheel: Path, tmp_path: Path) -> None:
     """README's own command and an editable install; the links beside which our folders lie are followed once."""
     (command,) = re.findall(

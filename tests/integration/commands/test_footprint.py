@@ -81,6 +81,7 @@ def test_a_run_writes_to_its_own_topics_alone(unchanged: Broker, tmp_path: Any) 
     assert re.search(r"kafka-assignors-[0-9a-f]{12}-orders\[", done.stdout), done.stdout
 
 
+@pytest.mark.long  # long: one more scenario; the test above proves whose topics a run writes to
 def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker, tmp_path: Any) -> None:
     """The scenario deletes a topic, matches topics by pattern, and others of that name exist."""
     done = integration("run", "topics", "--bootstrap", unchanged.bootstrap, "--confirm", "--out", str(tmp_path / "out"))
@@ -89,7 +90,15 @@ def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker,
     assert not re.search(r"(^|\s)coming-a\[", done.stdout), "the pattern matched somebody else's topic"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "how",
+    [
+        signal.SIGINT,
+        signal.SIGTERM,
+        # long: handled as SIGTERM is
+        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGHUP, signal.SIGQUIT)),
+    ],
+)
 def test_an_interrupted_run_removes_what_it_made(
     how: signal.Signals, unchanged: Broker, started: list[subprocess.Popen[str]], tmp_path: Any
 ) -> None:
