@@ -33,7 +33,8 @@ NO_LOSSES = {"R7": "its client reports losses as revocations; the log tells them
 
 @pytest.mark.broker
 @pytest.mark.source("KIP-848; the members are librdkafka's consumer and Kafka's VerifiableConsumer")
-@pytest.mark.parametrize("client", ["confluent-consumer", "java-consumer"])
+# long: another client; what is judged is the broker's choice
+@pytest.mark.parametrize("client", ["confluent-consumer", pytest.param("java-consumer", marks=pytest.mark.long)])
 def test_a_group_whose_broker_assigns_is_judged(
     client: str,
     kafka_broker: Broker,

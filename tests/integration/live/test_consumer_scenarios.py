@@ -68,6 +68,7 @@ def test_a_member_that_stops_polling_leaves_and_loses_what_it_had(kafka_broker: 
     assert result.verdict.checked["T2"] == 1
 
 
+@pytest.mark.long  # long: the next test has a new topic, which law T3 judges as it judges new partitions
 def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> None:
     result = passes(first_steps("topics", 2), kafka_broker, tmp_path)
 
@@ -97,6 +98,7 @@ def test_a_fault_of_the_network_breaks_no_law(kafka_broker: Broker, tmp_path: Pa
     passes(of_client(chaos(0, steps=2), "confluent-consumer"), kafka_broker, tmp_path)
 
 
+@pytest.mark.long  # long: nodes fail for a group of Kafka's own protocol as in scenario/test_nodes.py for a classic one
 def test_a_group_goes_on_with_the_next_coordinator(kafka_cluster: Cluster, tmp_path: Path) -> None:
     try:
         result = passes(first_steps("nodes", 4), kafka_cluster, tmp_path)

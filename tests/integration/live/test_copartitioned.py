@@ -22,7 +22,10 @@ CLIENTS = {
 }
 
 
-@pytest.mark.parametrize("assignor", CLIENTS)
+# long: the cooperative one, whose hand-over of bundles tests/core/test_copartitioned.py proves
+@pytest.mark.parametrize(
+    "assignor", ["copartitioned", pytest.param("cooperative-copartitioned", marks=pytest.mark.long)]
+)
 def test_bundles_stay_whole_through_join_leave_kill_and_growth(
     assignor: str, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:

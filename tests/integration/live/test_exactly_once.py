@@ -61,7 +61,15 @@ def played(client: str, broker: Broker, folder: Path) -> GroupResult:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("client", [client for client in TRANSFORMING if client != "aiokafka"])
+@pytest.mark.parametrize(
+    "client",
+    # long: the zombies of further clients; here are kafka-python's, and one of Kafka's own protocol
+    [
+        client if client in ("kafka-python", "java-consumer") else pytest.param(client, marks=pytest.mark.long)
+        for client in TRANSFORMING
+        if client != "aiokafka"
+    ],
+)
 def test_a_zombie_is_fenced_and_each_record_has_one_output(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result = played(client, kafka_broker, tmp_path)
 

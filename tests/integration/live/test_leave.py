@@ -13,7 +13,7 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
-from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, EARLY, SESSION_MS
+from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, SESSION_MS, early
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
@@ -44,7 +44,7 @@ def read_twice(history: History, leavers: Collection[str]) -> int:
     return found
 
 
-@EARLY
+@early()
 def test_a_leave_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],
@@ -71,7 +71,11 @@ def test_a_leave_stops_no_partition_until_the_next_heartbeat(
     assert read_twice(history, ("m1", "m2", "m3")) == 0
 
 
-@pytest.mark.parametrize("client", ["java", "confluent", "kafka-python"])
+@pytest.mark.parametrize(
+    "client",
+    # long: two more leaders that know nothing of early heartbeats
+    ["java", *(pytest.param(each, marks=pytest.mark.long) for each in ("confluent", "kafka-python"))],
+)
 def test_members_leave_whatever_client_leads(
     client: str, kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path,

@@ -25,8 +25,8 @@ from tests.support.integration.records import read_twice
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 TOGETHER, SESSION_MS = 5, 6000
-SHORT = ("range", "sticky", "cooperative-sticky", "compact-sticky", "consistent-hash")
-"""One of each kind: without history, with that of others' user data, cooperative, with our own user data, a ring."""
+SHORT = ("range", "cooperative-sticky", "compact-sticky")
+"""One of each kind: without history, cooperative, with our own user data. (`test_mixed.py` has that of others.)"""
 COURSE = {
     "m1 joins": "m1",
     "m2 joins": "m1 m2",
@@ -104,6 +104,7 @@ def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return of
 
 
+# long: the others are of the same kinds, and a group of each takes half a minute
 @pytest.mark.parametrize("assignor", [*SHORT, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
 def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Callable[[str], Life]) -> None:
     life = lives(assignor)

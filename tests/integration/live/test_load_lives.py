@@ -196,6 +196,7 @@ def fallen(bootstrap: str, folder: Path, lists: Mapping[str, Sequence[str]], par
         groups.judged()
 
 
+@pytest.mark.long  # long: assignors/weighted/test_stability.py proves the rests without members
 def test_what_moved_to_a_member_stays_there_while_it_rests(kafka_broker: Broker, tmp_path: Path) -> None:
     """What moved becomes heavy at once. A rebalance with another cause moves it in the group without rests alone."""
     file, rests = tmp_path / "weights.json", {"resting": 600, "restless": 0}

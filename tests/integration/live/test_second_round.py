@@ -13,7 +13,7 @@ from kafka_assignors.integration.checker import Verdict, check, planned
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
-from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, EARLY, SESSION_MS
+from tests.support.integration.early import DEFAULT_HEARTBEAT_MS, SESSION_MS, early
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
@@ -33,7 +33,7 @@ def joined(
     return check(History.load(folder))
 
 
-@EARLY
+@early(pytest.mark.long)  # long: test_leave.py proves that these members have early heartbeats
 def test_a_join_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],
@@ -48,6 +48,7 @@ def test_a_join_stops_no_partition_until_the_next_heartbeat(
     assert all(why.endswith(planned.UNSTABLE) for why in verdict.skipped.get("O4", {}))
 
 
+@pytest.mark.long  # long: waits for heartbeats of 15 s; checker/judge/test_planned.py has the law without members
 def test_a_join_that_waits_for_a_heartbeat_is_false_by_itself(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -58,7 +58,8 @@ def shares(*members: Any) -> Callable[[], bool]:
     return shared
 
 
-@pytest.mark.parametrize("name", ["sticky", "compact-sticky"])
+# long: the same life with our own user data, which our members have in test_lives.py
+@pytest.mark.parametrize("name", ["sticky", pytest.param("compact-sticky", marks=pytest.mark.long)])
 def test_members_keep_what_they_have_whichever_client_leads(
     name: str, make: Callable[..., AIOKafkaConsumer], kafka_broker: Broker
 ) -> None:

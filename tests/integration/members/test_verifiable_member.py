@@ -336,7 +336,8 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
 @pytest.mark.source(
     "apache/kafka ConsumerCoordinator.onJoinPrepare: an eager member with a generation revokes nothing, too"
 )
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+# long: of an eager group; its words are those of a cooperative one
+@pytest.mark.parametrize("assignor", [pytest.param("range", marks=pytest.mark.long), "cooperative-sticky"])
 def test_a_member_without_partitions_says_what_java_says(
     assignor: str, kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -398,7 +399,8 @@ def test_it_ends_after_so_many_records_and_the_next_goes_on_there(
 
 
 @needs_broker
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+# long: handled as SIGTERM is
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_makes_it_leave_its_group(
     number: signal.Signals, kafka_broker: Broker, kafka_topic: MakeTopic
 ) -> None:
@@ -466,7 +468,10 @@ def test_whoever_keeps_what_it_has_is_cooperative_whatever_its_assignor_is_calle
 
 
 @needs_broker
-@pytest.mark.parametrize(("assignor", "steps"), [("range", 3), ("cooperative-sticky", 5)])
+# long: of an eager group, which has fewer rounds
+@pytest.mark.parametrize(
+    ("assignor", "steps"), [pytest.param("range", 3, marks=pytest.mark.long), ("cooperative-sticky", 5)]
+)
 def test_it_shares_a_group_with_java(
     assignor: str, steps: int, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

@@ -6,13 +6,14 @@ import pytest
 
 DEFAULT_HEARTBEAT_MS, SESSION_MS = 3000, 45_000
 
-EARLY = pytest.mark.parametrize(
-    ("assignor", "member"),
-    [
-        ("cooperative-sticky", {}),
-        ("kafka-python:cooperative-sticky", {"guarded": True}),
-        ("cooperative-sticky", {"client": "bridge"}),
-    ],
-    ids=["ours", "kafka-python-guarded", "bridge"],
-)
-"""Assignor, and further arguments of `MemberGroup.start`."""
+
+def early(*marks: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """Parametrize a test by assignor and further arguments of `MemberGroup.start`; marks of all but the first."""
+    return pytest.mark.parametrize(
+        ("assignor", "member"),
+        [
+            pytest.param("cooperative-sticky", {}, id="ours"),
+            pytest.param("kafka-python:cooperative-sticky", {"guarded": True}, id="kafka-python-guarded", marks=marks),
+            pytest.param("cooperative-sticky", {"client": "bridge"}, id="bridge", marks=marks),
+        ],
+    )
