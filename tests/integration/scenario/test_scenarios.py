@@ -21,12 +21,15 @@ from kafka_assignors.integration.proxy.rules import Cut, Delay, Reset
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
 from kafka_assignors.integration.scenario.catalogue import Heal, Join, Kill, Leave, Pause, Resume
+from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone
 from tests.support.integration.records import read_twice
 from tests.support.waiting import until
 
 broker = pytest.mark.broker
+# long: the eager one plays the same scenarios; test_lives.py and test_mixed.py have it
+BOTH = [pytest.param("sticky", marks=pytest.mark.long), "cooperative-sticky"]
 
 
 def stands_still(process: psutil.Process) -> None:
@@ -43,7 +46,7 @@ def played(name: str, kafka_broker: Broker, folder: Path, *assignors: str) -> Gr
 
 
 @broker
-@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", BOTH)
 def test_a_paused_member_is_evicted_in_time_and_notices_when_it_goes_on(
     assignor: str, kafka_broker: Broker, tmp_path: Path
 ) -> None:
@@ -60,7 +63,7 @@ def test_a_paused_member_is_evicted_in_time_and_notices_when_it_goes_on(
 
 
 @broker
-@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", BOTH)
 def test_nobody_notices_that_a_static_member_restarts(assignor: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result = played("static", kafka_broker, tmp_path, assignor)
 
@@ -95,6 +98,17 @@ def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_
     # In the second bounce members keep what they have while others come and go: no interval of theirs ends.
     last = [i for i in result.intervals if i.member == "m1" and i.end_ns > result.steps[-1].mono_ns]
     assert min(i.start_ns for i in last) < result.steps[-2].mono_ns
+
+
+@broker
+@pytest.mark.parametrize("name", ["election", "kip-54-1", "kip-54-2"])
+def test_a_worked_example_is_true(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    """Those of the full demo, each alone."""
+    what = prefixed(scenario(name), f"{tmp_path.name}-")
+
+    verdict = judged(run_scenario(what, kafka_broker, tmp_path, "run", group=f"{name}-{tmp_path.name}")).verdict
+
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
 
 
 @broker
