@@ -358,7 +358,8 @@ class Differences:
         elif now <= 1.10 * bound or (now <= 1.25 * bound and checks < 3) or (since is not None and since < 60):
             may = must = False
         else:
-            lowest = self.ways.least("ratio", math.inf, caps, model.budget)
+            # The program may come to its time limit; what was assigned is possible in any case.
+            lowest = min(self.ways.least("ratio", math.inf, caps, model.budget), model.greatest(owner))
             highest = min(now, max((1 + epsilon) * bound, lowest))
             enough = max(0.05 * now, 0.01 if options.get("seconds") else 0.0)
             may, must = now - lowest >= enough * (1 - NEAR), now - highest >= enough * (1 + NEAR)
