@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .core.group import Group, Member, TopicPartition
+    from .errors import ConfigError, KafkaAssignorsError
     from .kafka_python import (
         CompactStickyAssignor,
         CooperativeCoPartitionedAssignor,
@@ -42,10 +43,12 @@ __all__ = [
     "CoPartitionedAssignor",
     "CompactStickyAssignor",
     "ConfigAssignor",
+    "ConfigError",
     "ConsistentHashAssignor",
     "CooperativeCoPartitionedAssignor",
     "CooperativeStickyAssignor",
     "Group",
+    "KafkaAssignorsError",
     "LagAssignor",
     "MachineRoomNearbyAssignor",
     "Member",
@@ -64,7 +67,9 @@ __all__ = [
 ]
 
 _CORE = {
+    "ConfigError": ".errors",
     "Group": ".core.group",
+    "KafkaAssignorsError": ".errors",
     "Member": ".core.group",
     "Plan": ".plans.plan",
     "TopicPartition": ".core.group",

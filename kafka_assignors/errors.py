@@ -1,4 +1,4 @@
-"""Errors, split by fault.
+"""Errors, split by fault: one root for the whole distribution.
 
 KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
@@ -10,11 +10,15 @@ KafkaAssignorsError
 ├── ClusterError         a live cluster doesn't answer, or doesn't have what was asked for
 │   └── NoSuchGroup      it has no group of that name
 ├── ElectionError        members without a common assignor (INCONSISTENT_GROUP_PROTOCOL)
-└── MachineError         the machine: Java, jars, disk, network
-    ├── JavaNotFound     no usable Java
-    ├── JarError         a jar that cannot be fetched
-    │   └── ChecksumMismatch   a jar with another checksum than the pinned one
-    └── NotEnoughSpace   a folder with too little space
+├── MachineError         the machine: Java, jars, disk, network
+│   ├── JavaNotFound     no usable Java
+│   ├── JarError         a jar that cannot be fetched
+│   │   └── ChecksumMismatch   a jar with another checksum than the pinned one
+│   └── NotEnoughSpace   a folder with too little space
+├── …                    partitioners: `producers.errors`
+└── HarnessError         the harness: `integration.errors`
+
+An error that one module raises and another one of its room catches is defined there, below the same root.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ class ConfigError(KafkaAssignorsError, ValueError):
 class UnknownName(ConfigError):
     """An unknown name; the message lists the known ones, and how to add one if that is possible."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str], remedy: str = "") -> None:
+    def __init__(self, what: str, name: object, known: Iterable[str], remedy: str = "") -> None:
         self.name = name
         self.known = tuple(known)
         after = f"; {remedy}" if remedy else ""

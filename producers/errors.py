@@ -1,6 +1,6 @@
-"""Errors, split by fault.
+"""Errors of partitioners, split by fault.
 
-ProducersError
+KafkaAssignorsError (here also ProducersError)
 ├── ConfigError          the caller's arguments: fix the call
 │   └── UnknownName      an unknown name; lists the known ones
 ├── InvalidPartition     a partitioner's answer is not a partition of the topic
@@ -12,27 +12,26 @@ ProducersError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
+
+__all__ = [
+    "ClientMissing",
+    "ConfigError",
+    "InvalidPartition",
+    "NoPartitions",
+    "NotAuthorized",
+    "ProducersError",
+    "UnknownName",
+    "UnknownPartition",
+]
+
+ProducersError = KafkaAssignorsError
+"""The root under the name that it has in this package."""
 
 
-class ProducersError(Exception):
-    """Base class of all errors that this package raises on purpose."""
-
-
-class ConfigError(ProducersError, ValueError):
-    """An invalid argument; the message names it, its value and a valid one."""
-
-
-class UnknownName(ConfigError):
-    """An unknown name; the message lists the known ones."""
-
-    def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
-        self.name = name
-        self.known = tuple(known)
-        super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known)}")
-
-
-class InvalidPartition(ProducersError, ValueError):
+class InvalidPartition(KafkaAssignorsError, ValueError):
     """An answer that is not a partition of the topic.
 
     Args:
@@ -59,7 +58,7 @@ class UnknownPartition(InvalidPartition):
     """A partition that a record names and that did not appear in time."""
 
 
-class NoPartitions(ProducersError, ValueError):
+class NoPartitions(KafkaAssignorsError, ValueError):
     """A topic that is unknown to metadata, or has no partitions."""
 
 
@@ -76,5 +75,8 @@ class NotAuthorized(NoPartitions):
         )
 
 
-class ClientMissing(ProducersError, ImportError):
-    """A client library that is not installed."""
+class ClientMissing(KafkaAssignorsError, ImportError):
+    """A client library that is not installed.
+
+    That of `kafka_assignors.errors` is for an attribute: no class can be both an AttributeError and an ImportError.
+    """

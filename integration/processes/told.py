@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO
 
+from ..errors import HarnessError
+
 GRACE_S = 20.0
 """How long a program that is told to end may take: one that runs a JVM waits for it."""
 
@@ -24,7 +26,7 @@ class Ended:
     stderr: str
 
 
-class TooSlow(Exception):
+class TooSlow(HarnessError):
     """A program did not end in time, and was ended.
 
     Args:

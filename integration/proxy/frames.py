@@ -14,6 +14,8 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
+from ..errors import HarnessError
+
 MAX_FRAME_BYTES = 100 << 20
 """Like ``socket.request.max.bytes`` of brokers. By default their answers are smaller too."""
 
@@ -61,7 +63,7 @@ _SIZE = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
 
 
-class FrameError(ValueError):
+class FrameError(HarnessError, ValueError):
     """The bytes aren't Kafka's protocol; the message says what was found."""
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..core.wire.primitives import Reader
-from ..errors import AccessRefused, ClusterError, ConfigError, WireError
+from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError, WireError
 from .rights import Right, refusal
 from .scram import Scram
 from .settings import Connection
@@ -44,11 +44,11 @@ class Node:
     rack: str | None
 
 
-class NotKafka(ValueError):
+class NotKafka(KafkaAssignorsError, ValueError):
     """The answer is not in Kafka's protocol."""
 
 
-class _Encrypted(Exception):
+class _Encrypted(KafkaAssignorsError):
     """The answer is TLS."""
 
 

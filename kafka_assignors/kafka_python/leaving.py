@@ -27,7 +27,7 @@ from typing import Any
 
 from kafka.errors import CommitFailedError, KafkaError
 
-from ..errors import ConfigError
+from ..errors import ConfigError, KafkaAssignorsError
 from ..fact_log import log
 from . import private
 from .commits import RETRY_S, Offsets, commits_of
@@ -155,7 +155,7 @@ def _only_here(poll: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class Left(Exception):
+class Left(KafkaAssignorsError):
     """Raised by the group part of ``poll`` once the member has left its group."""
 
 

@@ -34,6 +34,7 @@ from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.kafka_python.private import keep_rejoining
 
+from ...errors import HarnessError
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
@@ -48,7 +49,7 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
-class Failure(Exception):
+class Failure(HarnessError):
     """Processing of a message failed, as requested."""
 
 

@@ -19,6 +19,7 @@ from concurrent.futures import TimeoutError as NotDone
 from itertools import count
 from typing import Any
 
+from ...errors import HarnessError
 from ...history.author import AUTHOR
 from ..clients.confluent import consume, main, settings
 from ..clients.json_lines import say, text
@@ -31,7 +32,7 @@ OVERDUE_S = 5.0
 """How long after its time limit a call is given up."""
 
 
-class CallOverdue(Exception):
+class CallOverdue(HarnessError):
     """A call of librdkafka's hasn't returned although its time limit has passed."""
 
 

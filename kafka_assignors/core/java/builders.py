@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ...errors import KafkaAssignorsError
 from ..group import Group, Member, TopicPartition
 from ..group.order import HashedSet, utf16
 
@@ -20,7 +21,7 @@ MAX_STEPS = 1_000_000
 """Maximum partitions examined in all passes of the local search; beyond it, Java would take minutes too."""
 
 
-class NoAnswer(Exception):
+class NoAnswer(KafkaAssignorsError):
     """Java throws on this group, or does not terminate."""
 
 
