@@ -7,4 +7,5 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"error: python -m kafka_assignors.integration needs {error.name}: pip install 'kafka-assignors[harness]'")
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

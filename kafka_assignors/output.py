@@ -55,8 +55,7 @@ def configured(*, quiet: bool, verbose: bool, color: str) -> Iterator[None]:
         color: ``auto``, ``always`` or ``never``.
     """
     before = {name: os.environ.get(name) for name in (_QUIET, _COLOR, _PLAIN)}
-    if verbose:
-        logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL, stream=sys.stderr)
     if quiet:
         os.environ[_QUIET] = "1"
     if color != "auto":

@@ -3,11 +3,10 @@
 import sys
 
 try:
-    from kafka_assignors.output import open_streams
+    from kafka_assignors.frame import guarded
     from kafka_assignors.pipeline.cli import app
 except ModuleNotFoundError as error:
     sys.exit(f"error: python -m kafka_assignors.pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
 
 if __name__ == "__main__":
-    open_streams()
-    app(prog_name="python -m kafka_assignors.pipeline")
+    sys.exit(guarded(app, name="python -m kafka_assignors.pipeline"))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_assignors.errors import ConfigError, KafkaAssignorsError
-from kafka_assignors.output import complain, ended_by_signals
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import YES, Common, Output, command
 from kafka_assignors.producers import PRESETS
 
 from . import options, stream
@@ -28,24 +25,7 @@ from .sources import brokers
 from .sources.snapshot import Source
 from .storage.tables import FORMATS, chosen, require
 
-BAD_INPUT = 3
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-Bootstrap = Annotated[
-    str | None, typer.Option(help="HOST:PORT[,HOST:PORT] of the brokers (default: bootstrap.servers in --config).")
-]
-Config = Annotated[Path | None, typer.Option("--config", help="Kafka's client.properties: how to reach the brokers.")]
-Profile = Annotated[
-    str | None,
-    typer.Option(
-        "--profile", metavar="NAME", help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties."
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", "-X", metavar="KEY=VALUE", help="A setting that overrides --config; give secrets as KEY='${env:NAME}'."
-    ),
-]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Topics = Annotated[str, typer.Option(help="Comma-separated topics with the records.")]
 Window = Annotated[str, typer.Option(help="Length of the time windows.")]
 Reference = Annotated[
@@ -57,7 +37,6 @@ Out = Annotated[
 Format = Annotated[
     str, typer.Option("--format", help=f"Format of the tables: {', '.join(FORMATS)} (Spark must support it).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @app.callback()
@@ -65,15 +44,12 @@ def _main() -> None:
     """Load, skew and ownership from records and rebalances, computed by Spark."""
 
 
-@app.command()
-# Options of the command line, not parameters that code passes.
-def run(
+@app.command(epilog="Example: kafka-assignors report run --topics orders --out tables -b localhost:9092")
+@command
+def run(  # options of the command line
+    common: Common,
     topics: Topics,
     out: Out,
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    profile: Profile = None,
-    settings: Settings = None,
     history: Annotated[
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
     ] = None,
@@ -122,49 +98,48 @@ def run(
     ] = None,
     html: Annotated[str | None, typer.Option(help="Also draw the page of `report`, to this HTML file.")] = None,
     png: Annotated[str | None, typer.Option(help="Folder for the charts as PNG files; needs --html.")] = None,
-    json_: Json = False,
-) -> None:
+) -> int:
     """Read topics and groups; write tables of load, findings and ownership as Parquet; print a summary."""
-    with _reported() as progress:
-        if png is not None and html is None:
-            raise ConfigError(f"--png {png!r} needs the page that its charts belong to: add --html report.html")
-        connection = options.connection(bootstrap, config, settings, profile)
-        names, names_of_groups = options.topic_names(topics), options.group_names(groups)
-        options.length(window)
-        part = options.part(since, until, offsets, sample, isolation)
-        wanted = RunOptions(
-            history=None if history is None else options.history_folder(history),
-            groups=names_of_groups,
-            out=out if format_ == "iceberg" else options.out_folder(out),
-            window=window,
-            run_id=run_id,
-            reference=options.reference(reference),
-            hot_key_share=options.share(hot_key_share),
-            counts=options.partition_counts(what_if_counts),
-            target=options.weights_target(weights_file, weights_unit, weights_minutes),
-            tasks=options.at_least("--min-partitions", 1, min_partitions),
-            format=options.known_format(format_),
-        )
-        files = None if html is None else _Files.of(html, png, wanted.out)
-        with progress("topics"):
-            snapshot = Source(connection, names, names_of_groups, wanted.history, events, part).snapshot()
-        with session(progress) as spark:
-            said = write_run(spark, connection, snapshot, wanted, progress)
-            if files is not None:
-                tables = _tables(spark, wanted.out, said["run"], format_)
-                said = {**said, "out": {**said["out"], **_draw(tables, said, files, progress)}}
-    _print({**said, "seconds": progress.seconds}, json_)
+    progress = Progress()
+    if png is not None and html is None:
+        raise ConfigError(f"--png {png!r} needs the page that its charts belong to: add --html report.html")
+    connection = common.connection
+    names, names_of_groups = options.topic_names(topics), options.group_names(groups)
+    options.length(window)
+    part = options.part(since, until, offsets, sample, isolation)
+    wanted = RunOptions(
+        history=None if history is None else options.history_folder(history),
+        groups=names_of_groups,
+        out=out if format_ == "iceberg" else options.out_folder(out),
+        window=window,
+        run_id=run_id,
+        reference=options.reference(reference),
+        hot_key_share=options.share(hot_key_share),
+        counts=options.partition_counts(what_if_counts),
+        target=options.weights_target(weights_file, weights_unit, weights_minutes),
+        tasks=options.at_least("--min-partitions", 1, min_partitions),
+        format=options.known_format(format_),
+    )
+    files = None if html is None else _Files.of(html, png, wanted.out)
+    with progress("topics"):
+        snapshot = Source(connection, names, names_of_groups, wanted.history, events, part).snapshot()
+    with session(progress) as spark:
+        said = write_run(spark, connection, snapshot, wanted, progress)
+        if files is not None:
+            tables = _tables(spark, wanted.out, said["run"], format_)
+            said = {**said, "out": {**said["out"], **_draw(tables, said, files, progress)}}
+    _print({**said, "seconds": progress.seconds}, common)
+    return YES
 
 
-@app.command(name="stream")
-# Options of the command line, not parameters that code passes.
-def stream_(
+@app.command(
+    name="stream", epilog="Example: kafka-assignors report stream --topics orders --out tables -b localhost:9092"
+)
+@command
+def stream_(  # options of the command line
+    common: Common,
     topics: Topics,
     out: Out,
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    profile: Profile = None,
-    settings: Settings = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(help="Folder or URI of the read positions (default: checkpoint in the folder of the tables)."),
@@ -179,52 +154,54 @@ def stream_(
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Continue after records that were deleted before they were read.")
     ] = False,
-    json_: Json = False,
-) -> None:
+) -> int:
     """Add new records to the tables of load, in batches; a restart neither loses nor duplicates records."""
-    with _reported() as progress:
-        connection = options.connection(bootstrap, config, settings, profile)
-        names = options.topic_names(topics)
-        if window is not None:
-            options.length(window)
-        out, most = options.out_folder(out), options.batch_size(max_records)
-        kept = options.absolute(checkpoint or f"{out}/checkpoint")
-        with progress("topics"):
-            found = brokers.topics(connection, names, may_be_empty=True)
-        with session(progress) as spark:
-            with progress("batches"):
-                to = stream.Streamed(out, kept, stream.remembered(spark, out, window), most, run_id, allow_loss)
-                stream.follow(spark, connection, found, to)
-            with progress("summary"):
-                said = stream.summary(spark, out)
-    _print({"run": run_id, **said, "out": stream.paths(out), "seconds": progress.seconds}, json_)
+    progress = Progress()
+    connection = common.connection
+    names = options.topic_names(topics)
+    if window is not None:
+        options.length(window)
+    out, most = options.out_folder(out), options.batch_size(max_records)
+    kept = options.absolute(checkpoint or f"{out}/checkpoint")
+    with progress("topics"):
+        found = brokers.topics(connection, names, may_be_empty=True)
+    with session(progress) as spark:
+        with progress("batches"):
+            to = stream.Streamed(out, kept, stream.remembered(spark, out, window), most, run_id, allow_loss)
+            stream.follow(spark, connection, found, to)
+        with progress("summary"):
+            said = stream.summary(spark, out)
+    _print({"run": run_id, **said, "out": stream.paths(out), "seconds": progress.seconds}, common)
+    return YES
 
 
-@app.command(name="report")
+@app.command(name="report", epilog="Example: kafka-assignors report page tables")
+@command
 def report_(
+    common: Output,
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or URI of the tables: the --out of a run.")],
     html: Annotated[str | None, typer.Option(help="HTML file (default: report.html in FOLDER).")] = None,
     png: Annotated[str | None, typer.Option(help="Folder for the charts as PNG files.")] = None,
     run_id: Annotated[str | None, typer.Option("--run", help="Run id (default: the last run).")] = None,
     format_: Format = "parquet",
-    json_: Json = False,
-) -> None:
+) -> int:
     """Render the tables of a run as one HTML page that needs no network, and print a summary."""
-    with _reported() as progress:
-        out = folder if format_ == "iceberg" else options.absolute(folder)
-        files = _Files.of(html, png, out)
-        options.known_format(format_)
-        if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
-            raise ConfigError(
-                f"FOLDER {out!r}: it has no complete run; create one with: kafka-assignors report run --out {out}"
-            )
-        with session(progress) as spark:
-            with progress("summary"):
-                require(spark, format_)
-                tables = _tables(spark, out, chosen(spark, out, run_id, format_), format_)
-                said = summary(tables)
-            made = _draw(tables, said, files, progress)
-    _print({**said, "out": made, "seconds": progress.seconds}, json_)
+    progress = Progress()
+    out = folder if format_ == "iceberg" else options.absolute(folder)
+    files = _Files.of(html, png, out)
+    options.known_format(format_)
+    if (there := options.local(f"{out}/runs")) and format_ != "iceberg" and not there.is_dir():
+        raise ConfigError(
+            f"FOLDER {out!r}: it has no complete run; create one with: kafka-assignors report run --out {out}"
+        )
+    with session(progress) as spark:
+        with progress("summary"):
+            require(spark, format_)
+            tables = _tables(spark, out, chosen(spark, out, run_id, format_), format_)
+            said = summary(tables)
+        made = _draw(tables, said, files, progress)
+    _print({**said, "out": made, "seconds": progress.seconds}, common)
+    return YES
 
 
 @dataclass(frozen=True)
@@ -254,24 +231,9 @@ def _draw(
     return {"page": str(files.page), **{path.stem: str(path) for path in drawings}}
 
 
-@contextlib.contextmanager
-def _reported() -> Iterator[Progress]:
-    """Turn our errors into one line and exit code 3; a signal also ends Spark."""
-
-    def terminate(number: int) -> NoReturn:
-        sys.exit(128 + number)
-
-    try:
-        with ended_by_signals(terminate):
-            yield Progress()
-    except KafkaAssignorsError as error:
-        complain(error)
-        raise typer.Exit(BAD_INPUT) from None
-
-
-def _print(said: dict[str, Any], json_: bool) -> None:
-    if json_:
-        print(json.dumps(said, ensure_ascii=False))
+def _print(said: dict[str, Any], common: Output) -> None:
+    if common.as_json:
+        common.print_json(said)
         return
     (stream.show if "batches" in said else text.show)(said)
     print("Written: " + "  ".join(said["out"].values()))

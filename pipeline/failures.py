@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PythonException
 
 from kafka_assignors.connection import Connection, Right, denied
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ClusterError, ConfigError
 
 _GONE = re.compile(r"KAFKA_DATA_LOSS|data may have been (lost|missed)|OffsetOutOfRangeException")
 _DENIED = re.compile(r"Not authorized to access topics: ?(.*)")
@@ -25,7 +25,7 @@ _BEYOND = re.compile(r"ArithmeticException: long overflow")
 
 @contextmanager
 def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str) -> Iterator[None]:
-    """Context manager that turns failures caused by brokers or topics into a `ConfigError`.
+    """Context manager that turns failures caused by brokers or topics into an error that names the option.
 
     Args:
         bootstrap: As in ``--bootstrap``.
@@ -33,7 +33,8 @@ def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str)
         remedy: Advice if records were deleted before they were read.
 
     Raises:
-        ConfigError: Records are gone, or the brokers no longer answer. Other errors pass unchanged.
+        ConfigError: Records are gone, or beyond Spark's time.
+        ClusterError: The brokers no longer answer. Other errors pass unchanged.
     """
     try:
         yield
@@ -54,7 +55,7 @@ def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str)
                 "is it in nanoseconds? Kafka's timestamps are milliseconds. Exclude it with --since or --offsets"
             ) from None
         if _SILENT.search(said):
-            raise ConfigError(
+            raise ClusterError(
                 f"--bootstrap {str(bootstrap)!r}: the brokers no longer respond ({cause(error)}); is one down? Run it "
                 "again when the broker is back"
             ) from None

@@ -14,25 +14,13 @@ from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from kafka_assignors.connection import Connection, read_connection
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.errors import ConfigError
-from kafka_assignors.output import note
+from kafka_assignors.errors import ConfigError, NoSuchGroup
 from kafka_assignors.producers import PRESETS
 
 from .load import weights
 from .sources import brokers
 from .storage.tables import FORMATS
-
-
-def connection(
-    bootstrap: str | None, config: Path | None, settings: Collection[str] | None, profile: str | None = None
-) -> Connection:
-    """Combine ``--bootstrap``, ``--config``, ``--profile`` and ``--set``."""
-    found = read_connection(bootstrap, config, tuple(settings or ()), profile=profile)
-    if found.ignored:
-        note(f"{', '.join(found.ignored)}: not a connection setting; ignored")
-    return found
 
 
 def topic_names(topics: str) -> list[str]:
@@ -256,7 +244,7 @@ def only_run(counts: Mapping[str, int], where: str) -> str:
 def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
     """Reject a ``--group`` that the coordinator's log does not contain."""
     if absent := [name for name in wanted if name not in found]:
-        raise ConfigError(
+        raise NoSuchGroup(
             f"--group: __consumer_offsets has no records of {', '.join(map(repr, absent))}; is the name correct, and "
             "was the group active recently? A KIP-848 group writes other records there"
         )

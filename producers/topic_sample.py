@@ -14,7 +14,7 @@ from kafka_assignors.errors import ClusterError
 from kafka_assignors.output import is_quiet
 
 from .core.audit import PlacedKey
-from .errors import ConfigError, NoPartitions
+from .errors import ClientMissing, NoPartitions
 
 TIMEOUT_S = 30
 BOOTSTRAP_TIMEOUT_S = 10
@@ -61,7 +61,7 @@ def read_sample(connection: Connection, topic: str, most: int) -> Sample:
                 raise
             if importlib.util.find_spec("confluent_kafka") is None:
                 other = "or install confluent-kafka, which reads every codec: pip install 'kafka-assignors[confluent]'"
-                raise ConfigError(f"topic {topic!r}: {lacking}; {other}") from error
+                raise ClientMissing(f"topic {topic!r}: {lacking}; {other}") from error
             found = _collected(topic, bounds, _by_confluent(connection, topic, bounds))
     read = sum(last - first for first, last in bounds.values())
     return Sample(len(bounds), found, read, sum(end[p] - begin[p] for p in begin))
@@ -85,8 +85,8 @@ def _consumer(connection: Connection) -> Any:
         raise _silent(connection, problem) from problem
 
 
-def _silent(connection: Connection, problem: Exception) -> ConfigError:
-    return ConfigError(
+def _silent(connection: Connection, problem: Exception) -> ClusterError:
+    return ClusterError(
         f"--bootstrap {str(connection)!r}: no broker answered; is one running there, and is this host:port? ({problem})"
     )
 

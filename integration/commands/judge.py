@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import Output, command
 
-from .common import Png, Require, clear_errors, exit_code
+from .common import Png, Require, exit_code
 
 if TYPE_CHECKING:
     from ..checker import Verdict
@@ -20,47 +21,45 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.command(epilog="Example: kafka-assignors judge runs/20260131-080000")
+@command
 def judge(
+    common: Output,
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="Folders with kept histories (*.jsonl), at any depth.")
     ],
     page: Annotated[Path | None, typer.Option(help="Write the page again to this file.")] = None,
     png: Png = None,
     require: Require = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object instead of text; one line per history.")
-    ] = False,
-) -> None:
-    """Judge kept histories again; needs no broker."""
-    with clear_errors():
-        # NumPy and the laws take longer to import than the options.
-        from ..checker import check, known_laws
-        from ..history import History
-        from ..report.report import Report, render_html, told_groups
+) -> int:
+    """Judge kept histories again; needs no broker. With --json, a line per history."""
+    # NumPy and the laws take longer to import than the options.
+    from ..checker import check, known_laws
+    from ..history import History
+    from ..report.report import Report, render_html, told_groups
 
-        folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
-        if len(folders) > 1 and (page or png):
-            raise ConfigError(
-                f"{'--page' if page else '--png'} is for one history, and {len(folders)} were found; name one of them"
-            )
-        known_laws(require or ())
-        values = []
-        for folder in folders:
-            history = History.load(folder)
-            verdict = check(history, require or ())
-            groups = told_groups(history, verdict)
-            if page is not None:
-                report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
-                page.write_text(render_html(report), "utf-8")
-            draw(png, groups)
-            show(verdict, folder, as_json)
-            values.append(verdict.value)
-        if len(values) > 1 and not as_json:
-            words = {True: "true", False: "false", None: "unknown"}
-            counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
-            print(f"{len(values)} histories: {counts}")
-        raise typer.Exit(exit_code(False if False in values else None if None in values else True))
+    folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
+    if len(folders) > 1 and (page or png):
+        raise ConfigError(
+            f"{'--page' if page else '--png'} is for one history, and {len(folders)} were found; name one of them"
+        )
+    known_laws(require or ())
+    values = []
+    for folder in folders:
+        history = History.load(folder)
+        verdict = check(history, require or ())
+        groups = told_groups(history, verdict)
+        if page is not None:
+            report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
+            page.write_text(render_html(report), "utf-8")
+        draw(png, groups)
+        show(verdict, folder, common.as_json)
+        values.append(verdict.value)
+    if len(values) > 1 and not common.as_json:
+        words = {True: "true", False: "false", None: "unknown"}
+        counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
+        print(f"{len(values)} histories: {counts}")
+    return exit_code(False if False in values else None if None in values else True)
 
 
 def _histories(path: Path) -> list[Path]:
@@ -82,7 +81,7 @@ def draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     drawn = next((group for group in groups if group.timeline is not None), None)
     if drawn is None or drawn.timeline is None:
         raise ConfigError(f"--png {file}: no member ever owned a partition, so there is no timeline")
-    word = {0: "true", 1: "FALSE", 2: "unknown"}[exit_code(drawn.verdict.value)]
+    word = {True: "true", False: "FALSE", None: "unknown"}[drawn.verdict.value]
     below = [("", drawn.work_svg)] if drawn.work_svg else []
     drawing.png([(f"{drawn.title}: verdict {word}", drawn.svg), *below], file)
 

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from kafka_assignors.frame import Common, command
+
 from ..broker import KAFKA_VERSION
 from ..members.config import CLIENTS
 from ..scenario import SCENARIOS
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN
-from .common import Backend, Bootstrap, Config, KafkaVersion, Png, Port, Profile, Require, Settings, Where, clear_errors
+from .common import Backend, KafkaVersion, Png, Port, Require, Where, closing_all
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -31,13 +33,11 @@ Confirm = Annotated[
 ]
 
 
-@app.command()
+@app.command(epilog="Example: kafka-assignors demo")
+@command
 def demo(  # a parameter per option of the command line
+    common: Common,
     backend: Backend = "jvm",
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    profile: Profile = None,
-    settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
     out: Out = None,
@@ -53,18 +53,22 @@ def demo(  # a parameter per option of the command line
     seed: Annotated[int, typer.Option(help="Seed of the records' keys.")] = 7,
     events_topic: EventsTopic = None,
     confirm: Confirm = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
-) -> None:
-    """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full."""
-    with clear_errors():
+) -> int:
+    """Boot a real broker, place records, disturb groups, judge every run, write an HTML page: a minute, or --full.
+
+    It boots none if an option names a cluster; KAFKA_BOOTSTRAP doesn't.
+    """
+    with closing_all():
         from .playing import play_demo  # the judge, the page and Kafka's clients take longer to import than the options
 
-    where = Where(backend, bootstrap, config, profile, settings or (), kafka_version, port)
-    play_demo(where, out, full, spark, spark_timeout, seed, events_topic, confirm, as_json)
+        where = Where(backend, common.chosen, kafka_version, port)
+        return play_demo(where, out, full, spark, spark_timeout, seed, events_topic, confirm, common.as_json)
 
 
-@app.command()
+@app.command(epilog="Example: kafka-assignors test churn --assignor cooperative-sticky")
+@command
 def run(  # a parameter per option of the command line
+    common: Common,
     name: Annotated[
         str,
         typer.Argument(metavar="SCENARIO", help=f"{', '.join((*SCENARIOS, *DRAWN))}; or a scenario file, NAME.json."),
@@ -77,10 +81,6 @@ def run(  # a parameter per option of the command line
         str | None, typer.Option(help=f"Client of all members: {', '.join(CLIENTS)} (default: the scenario's).")
     ] = None,
     backend: Backend = "jvm",
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    profile: Profile = None,
-    settings: Settings = None,
     kafka_version: KafkaVersion = KAFKA_VERSION,
     out: Out = None,
     seed: Seed = None,
@@ -100,18 +100,17 @@ def run(  # a parameter per option of the command line
     confirm: Confirm = False,
     png: Png = None,
     require: Require = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
-) -> None:
-    """Play one scenario, or many seeds of it, on a real broker and judge it."""
-    with clear_errors():
+) -> int:
+    """Play one scenario, or many seeds of it, on a real broker and judge it.
+
+    It starts the broker unless an option names a cluster; KAFKA_BOOTSTRAP doesn't.
+    """
+    with closing_all():
         from .playing import Asked, play, play_seeds
 
-    where = Where(backend, bootstrap, config, profile, settings or (), kafka_version)
-    asked = Asked(
-        name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
-        tuple(require or ()), as_json,
-    )  # fmt: skip
-    if seeds is None:
-        play(where, asked)
-    else:
-        play_seeds(where, asked, seeds)
+        where = Where(backend, common.chosen, kafka_version)
+        asked = Asked(
+            name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
+            tuple(require or ()), common.as_json,
+        )  # fmt: skip
+        return play(where, asked) if seeds is None else play_seeds(where, asked, seeds)

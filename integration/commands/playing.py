@@ -8,18 +8,18 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psutil
-import typer
 from rich.console import Console
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import COULD_NOT_RUN, YES
 from kafka_assignors.output import complain, printable_lines
 
 from ..broker import Broker
@@ -40,7 +40,7 @@ from ..topics import Topics
 from ..topics.consent import Intent
 from ..topics.publish import publish
 from ..topics.sandbox import Sandbox, make_new, new_prefix
-from .common import COULD_NOT_RUN, Where, broker_of, clear_errors, exit_code, progress_console, stdout_console
+from .common import Where, broker_of, exit_code, progress_console, stdout_console
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judge import draw, show
 from .judged import judged, step_row
@@ -77,9 +77,9 @@ def play_demo(  # the options of ``demo``
     events_topic: str | None,
     confirm: bool,
     as_json: bool,
-) -> NoReturn:
-    """Play the demo, judge it, and write its page."""
-    with clear_errors(), run_folder(out) as folder:
+) -> int:
+    """Play the demo, judge it, and write its page; its exit code."""
+    with run_folder(out) as folder:
         reached = where.reached
         _require_lasting(events_topic, reached)
         console = progress_console(unseen=as_json)
@@ -105,7 +105,7 @@ def play_demo(  # the options of ``demo``
                 )  # fmt: skip
                 report = played.run()
             _publish(console, broker.connection, events_topic, sorted(played.history.iterdir()))
-        raise typer.Exit(tell_demo(played, report, time.monotonic() - began, as_json))
+        return tell_demo(played, report, time.monotonic() - began, as_json)
 
 
 def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> int:
@@ -130,31 +130,46 @@ def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> in
     return COULD_NOT_RUN if failure and report.value is not False else exit_code(report.value)
 
 
-def play_seeds(where: Where, asked: Asked, seeds: str) -> NoReturn:
+def play_seeds(where: Where, asked: Asked, seeds: str) -> int:
     """Play many seeds of a scenario on one broker.
 
     Args:
         where: The broker.
         asked: The scenario and its options.
         seeds: ``A..B``.
+
+    Returns:
+        The exit code of all verdicts together.
     """
-    with clear_errors():
-        for option, given_too in (("--seed", asked.seed), ("--events-topic", asked.events_topic), ("--png", asked.png)):
-            if given_too is not None:
-                raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
-        known_laws(asked.require)
-        numbers = seeds_of(seeds)
-        what_of = {n: scenario_of_seed(asked.name, n, asked.client, asked.assignors, asked.require) for n in numbers}
-        with run_folder(asked.out, resumed=True) as folder, _brokers(what_of[min(what_of)], where) as broker:
-            _run_seeds(what_of, broker, asked, folder)
+    for option, given_too in (("--seed", asked.seed), ("--events-topic", asked.events_topic), ("--png", asked.png)):
+        if given_too is not None:
+            raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
+    known_laws(asked.require)
+    numbers = seeds_of(seeds)
+    what_of = {n: scenario_of_seed(asked.name, n, asked.client, asked.assignors, asked.require) for n in numbers}
+    with run_folder(asked.out, resumed=True) as folder, _brokers(what_of[min(what_of)], where) as broker:
+        return _run_seeds(what_of, broker, asked, folder)
 
 
-def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in order
-    """Play one scenario and judge it."""
-    seed, minutes = asked.seed, asked.minutes
+def play(where: Where, asked: Asked) -> int:
+    """Play one scenario and judge it; the verdict's exit code.
+
+    If a seeded scenario fails or its verdict isn't true, the command that repeats it is printed.
+    """
+    seed, code = asked.seed, COULD_NOT_RUN
     if seed is None and asked.name in DRAWN:
         seed = random.SystemRandom().randrange(1_000_000)
-    with clear_errors(), _rerun(asked, seed), run_folder(asked.out) as folder:
+    try:
+        code = _play(where, asked, seed)
+    finally:
+        if seed is not None and code != YES:
+            _tell_again(asked, seed)
+    return code
+
+
+def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of one run in order
+    minutes = asked.minutes
+    with run_folder(asked.out) as folder:
         _require_lasting(asked.events_topic, where.reached)
         console = progress_console(unseen=asked.as_json)
         what = read_scenario(Path(asked.name)) if asked.name.endswith(".json") else named(asked.name, seed)
@@ -207,10 +222,11 @@ def play(where: Where, asked: Asked) -> NoReturn:  # the steps of one run in ord
         told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
         _keep(result, folder, facts)
         draw(asked.png, (result,))
-        _tell(result.verdict, folder, asked.as_json, told)
+        show(result.verdict, folder, asked.as_json, told)
+        return exit_code(result.verdict.value)
 
 
-def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked, folder: Path) -> NoReturn:
+def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked, folder: Path) -> int:
     console, prefix = progress_console(unseen=asked.as_json), new_prefix()
     first, scenario = next(iter(what.items()))
     require_fit(scenario, broker)
@@ -231,22 +247,15 @@ def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: As
     else:
         print(summary(rows, len(what)))
         print(f"kept in {folder}")
-    raise typer.Exit(exit_code(value))
+    return exit_code(value)
 
 
-@contextmanager
-def _rerun(asked: Asked, seed: int | None) -> Iterator[None]:
-    """If a seeded scenario fails or its verdict isn't true, print the command that repeats it."""
-    try:
-        yield
-    except BaseException as error:
-        if seed is not None and not (isinstance(error, typer.Exit) and error.exit_code == 0):
-            given = [word for each in asked.assignors for word in ("--assignor", each)]
-            given += [] if asked.client is None else ["--client", asked.client]
-            given += [] if asked.minutes is None else ["--minutes", f"{asked.minutes:g}"]
-            again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given])
-            print(f"run it again: {again}", file=sys.stderr)
-        raise
+def _tell_again(asked: Asked, seed: int) -> None:
+    given = [word for each in asked.assignors for word in ("--assignor", each)]
+    given += [] if asked.client is None else ["--client", asked.client]
+    given += [] if asked.minutes is None else ["--minutes", f"{asked.minutes:g}"]
+    again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given])
+    print(f"run it again: {again}", file=sys.stderr)
 
 
 def _brokers(what: Scenario, where: Where) -> Broker | Cluster:
@@ -310,8 +319,3 @@ def _figures(verdict: Verdict) -> dict[str, Any]:
 def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
     report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
     (folder / "report.html").write_text(render_html(report), "utf-8")
-
-
-def _tell(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> NoReturn:
-    show(verdict, folder, as_json, told)
-    raise typer.Exit(exit_code(verdict.value))

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import Output, command
 from kafka_assignors.output import is_quiet
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
@@ -20,13 +21,15 @@ from ..broker.secured import Certificates
 from ..processes.child import watched_folder
 from ..records.playground import GROUP, MEMBERS, PARTITIONS, PER_S, TOPIC, Playground
 from ..topics import Topics
-from .common import Backend, KafkaVersion, Port, clear_errors
+from .common import Backend, KafkaVersion, Port, closing_all
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.command(epilog="Example: kafka-assignors up --topic orders:6")
+@command
 def up(
+    common: Output,
     backend: Backend = "jvm",
     kafka_version: KafkaVersion = KAFKA_VERSION,
     port: Port = None,
@@ -49,10 +52,9 @@ def up(
             help=f"Have something to look at: a topic {TOPIC}, {PER_S} records a second, and a group {GROUP} of two.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text, once it runs.")] = False,
-) -> None:
+) -> int:
     """Run a broker, or a cluster, to play with until Ctrl-C; prints what to type next."""
-    with clear_errors(), ExitStack() as kept:
+    with closing_all(), ExitStack() as kept:
         made = _partition_counts(topic or ())
         if play and backend == "external":
             raise ConfigError("--play sends records and joins a group; it does so only on a broker that up starts")
@@ -80,7 +82,7 @@ def up(
             with closing(Topics(started.connection)) as topics:
                 topics.create(made)
         group = kept.enter_context(Playground(started.connection)) if play else None
-        if as_json:
+        if common.as_json:
             secured = None if started.secured is None else started.secured.bootstrap
             answer = {"bootstrap": started.bootstrap, "version": started.version, "nodes": nodes, "topics": made}
             answer["group"] = GROUP if play else None

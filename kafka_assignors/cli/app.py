@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from . import fronts
-from .common import NAME, USAGE, Common, command, grown, guarded, joining, offers, separated, sizes
+from ..frame import NAME, USAGE, Common, Output, command, guarded
+from .arguments import grown, joining, offers, separated, sizes
+from .later import Later, Place, add
 
 app = typer.Typer(
-    name=NAME, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    name=NAME, cls=Later, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Kafka consumer groups: what an assignor would do, why a group rebalanced, and tests that prove it.",
     epilog="Exit codes: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted.",
@@ -182,22 +183,34 @@ TESTS = "Tests and brokers"
 RECORDS = "Records and keys"
 HELP = "Help"
 
-for _name, _front in fronts.HARNESS.items():
-    fronts.add(app, _name, _front, LIVE if _front.live else TESTS, _name)
-for _group, _about, _fronts in (
-    ("report", "Load, skew and ownership from topics, histories and the coordinator's log, by Spark.", fronts.REPORT),
-    ("keys", "Where a topic's keys lie, which hash placed them, and what more partitions would move.", fronts.KEYS),
-):
-    _below = typer.Typer(help=_about)
-    for _name, _front in _fronts.items():
-        fronts.add(_below, _name, _front, None, f"{_group} {_name}")
-    app.add_typer(_below, name=_group, rich_help_panel=RECORDS)
+_HARNESS, _PRODUCERS, _PIPELINE = "integration.commands.cli", "producers.commands", "pipeline.cli"
+add(app, "watch", Place(_HARNESS, "watch"), "Show owners, lag, silent members and rebalances of live groups.", LIVE)
+add(app, "up", Place(_HARNESS, "up"), "Run a broker, or a cluster, to play with.", TESTS)
+add(app, "demo", Place(_HARNESS, "demo"), "Disturb groups on a real broker and write a page.", TESTS)
+add(app, "test", Place(_HARNESS, "run"), "Play a scenario on a real broker and judge it.", TESTS)
+add(app, "judge", Place(_HARNESS, "judge"), "Judge a kept history again, without a broker.", TESTS)
+
+_report = typer.Typer(
+    cls=Later, help="Load, skew and ownership from topics, histories and the coordinator's log, by Spark."
+)
+add(_report, "run", Place(_PIPELINE, "run"), "Read topics and groups, write tables, findings and owners.")
+add(_report, "stream", Place(_PIPELINE, "stream"), "Add new records to the tables, in batches.")
+add(_report, "page", Place(_PIPELINE, "report"), "Draw the tables of a run as one page.")
+app.add_typer(_report, name="report", rich_help_panel=RECORDS)
+
+_keys = typer.Typer(
+    cls=Later, help="Where a topic's keys lie, which hash placed them, and what more partitions would move."
+)
+add(_keys, "place", Place(_PRODUCERS, "place"), "Tell where a key lives for every client's default partitioner.")
+add(_keys, "audit", Place(_PRODUCERS, "audit"), "Name the hash that placed a topic's keys, and the strays.")
+add(_keys, "growth", Place(_PRODUCERS, "growth"), "Tell the share of keys that another partition count moves.")
+app.add_typer(_keys, name="keys", rich_help_panel=RECORDS)
 
 
 @app.command(rich_help_panel=HELP, epilog=f"Example: {NAME} explain R3")
 @command
 def explain(
-    common: Common,
+    common: Output,
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="A law (O1), a finding (hot-key) or a cause (restarted).",
@@ -242,4 +255,4 @@ def doctor(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    return guarded(lambda: app(arguments, prog_name=NAME, standalone_mode=False) or 0)
+    return guarded(app, arguments)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..connection.consumer_protocol import REFUSED, under_consumer_protocol
 from ..connection.properties import parse
 from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError
-from .common import NO, YES, Common
+from ..frame import NO, YES, Common
 from .words import many, safe, some
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ def _cluster(connection: Connection, group: str | None, topic: str | None, group
     except AccessRefused as error:
         yield Check("cluster", False, "it refuses the user", str(error))
         return
+    except ConfigError:  # an address that is none: wrong usage, as of every command
+        raise
     except (OSError, ValueError) as error:
         yield Check("cluster", False, f"no broker answers at {connection}", str(error) or type(error).__name__)
         return

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import ConfigError
-from .common import YES, Common
+from ..frame import YES, Output
 from .words import safe
 
 _HEADINGS = {"law": "Laws of the judge", "finding": "Findings of the pipeline", "cause": "Causes told by why"}
@@ -23,7 +23,7 @@ def explanations() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def run(common: Common, name: str | None) -> int:
+def run(common: Output, name: str | None) -> int:
     """Print one explanation, or the list of all."""
     known = explanations()
     if name is None:
@@ -52,7 +52,7 @@ def _one(name: str, said: Mapping[str, str]) -> Iterator[str]:
     yield f"[dim]More: {said['page']}[/]"
 
 
-def _all(common: Common, known: Mapping[str, Mapping[str, Any]]) -> int:
+def _all(common: Output, known: Mapping[str, Mapping[str, Any]]) -> int:
     if common.as_json:
         common.print_json([{"name": name, **said} for name, said in known.items()])
         return YES

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from ..errors import ClusterError
+from ..frame import Common
 from ..live.cluster import LiveCluster
 from ..live.meter import imbalance
 from ..live.monitor import Monitor, Reading
-from .common import Common
 
 PREFIX = "kafka_group_"
 MOST_CONNECTIONS = 16

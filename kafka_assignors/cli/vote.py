@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ..errors import ClusterError
+from ..frame import NO, UNKNOWN, YES, Common
 from ..live.cluster import LiveCluster
 from ..live.group import LiveGroup
 from ..live.lists import Vote, vote
-from .common import NO, UNKNOWN, YES, Common
 from .words import many, safe
 
 

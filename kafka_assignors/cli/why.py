@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ClusterError
+from ..frame import YES, Common
 from ..history.broker_group import BROKER_S
 from ..history.stops import PARTS, Part
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
 from ..live.rebalances import Cause, Rebalance, advice, rebalances, with_hand_overs
-from .common import YES, Common
 from .words import clock, duration, many, safe
 
 _GONE = "[red]-[/]"

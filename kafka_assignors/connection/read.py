@@ -56,6 +56,7 @@ def read_connection(
     settings: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     profile: str | None = None,
+    otherwise: str | None = None,
 ) -> Connection:
     """Combine a command's ``--bootstrap``, ``--config``, ``--profile`` and ``--set``. If several give the same setting,
     the order of precedence is ``--bootstrap``, ``--set``, ``--config`` with its profile.
@@ -66,6 +67,7 @@ def read_connection(
         settings: ``key=value`` each. A secret must be a reference here, because command lines are public.
         environment: Variables for ``${env:NAME}``; by default this process's.
         profile: Section of `config`, which is then `profiles.profiles_file` by default.
+        otherwise: The brokers, as `bootstrap`, if none of these names them.
 
     Raises:
         ConfigError: A setting is invalid, or there is no such profile. The message has its name, its value unless it is
@@ -93,6 +95,8 @@ def read_connection(
     if bootstrap is not None:
         given = {n: g for n, g in given.items() if _FIELD.get(n) != "bootstrap"}
         given["bootstrap.servers"] = _Given(bootstrap, "--bootstrap")
+    elif otherwise is not None and not any(_FIELD.get(name) == "bootstrap" for name in given):
+        given["bootstrap.servers"] = _Given(otherwise, "KAFKA_BOOTSTRAP")
     return _connection(given, environment)
 
 

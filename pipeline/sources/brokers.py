@@ -15,7 +15,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from kafka_assignors.connection import Connection, Right, denied, needing, require_access
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ClusterError, ConfigError
 from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC
 
 TIMEOUT_MS = 15_000
@@ -138,8 +138,9 @@ def topics(
         part: The records to read.
 
     Raises:
-        ConfigError: No broker answers; `part` names a nonexistent topic-partition; a topic is absent, has a partition
-            without leader, or, unless `may_be_empty`, has no record.
+        ConfigError: `part` names a nonexistent topic-partition.
+        ClusterError: No broker answers; a topic is absent, has a partition without leader, or, unless `may_be_empty`,
+            has no record.
 
     Cost: one connection, at most seven requests; at most `TIMEOUT_MS` if nobody answers.
     """
@@ -165,7 +166,7 @@ def topics(
                   for tp in tps}  # fmt: skip
         for name, count in partitions.items():
             if not may_be_empty and not any(high[tp].offset > first[tp].offset for tp in tps if tp.topic == name):
-                raise ConfigError(
+                raise ClusterError(
                     f"{option}: {name!r} has {count} partitions but no records; remove it, or produce to it first"
                 )
         everywhere = {t["name"]: len(t["partitions"]) for t in client.describe_topics() if not t.get("is_internal")}
@@ -205,7 +206,7 @@ def coordinator_log(bootstrap: str | Connection) -> Topics:
     """Describe ``__consumer_offsets``.
 
     Raises:
-        ConfigError: No broker answers; the cluster never had a group.
+        ClusterError: No broker answers; the cluster never had a group.
         AccessRefused: The topic may not be read, or Spark may not look up commits of the group that it reads as.
     """
     found = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
@@ -225,7 +226,7 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
             bootstrap_timeout_ms=TIMEOUT_MS,
         )
     except (kafka_errors.KafkaError, ValueError, OSError) as error:
-        raise ConfigError(
+        raise ClusterError(
             f"--bootstrap {str(bootstrap)!r}: no broker answered within {TIMEOUT_MS // 1000} s "
             f"({type(error).__name__}); is it running, and is its host:port correct?"
         ) from None
@@ -234,7 +235,7 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
     except kafka_errors.KafkaError as error:
         if (refused := denied(connection, error)) is not None:
             raise refused from None
-        raise ConfigError(
+        raise ClusterError(
             f"--bootstrap {str(bootstrap)!r}: {type(error).__name__} while requesting topics: {error}"
         ) from None
     finally:
@@ -247,9 +248,9 @@ def _require_readable(name: str, said: dict[str, object], option: str) -> None:
         why = kafka_errors.for_code(code)
         if why is kafka_errors.TopicAuthorizationFailedError:
             raise why(name)
-        raise ConfigError(
+        raise ClusterError(
             f"{option}: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
         )
     rows: list[dict[str, int]] = said["partitions"]  # type: ignore[assignment]
     if leaderless := [p["partition_index"] for p in rows if p["leader_id"] < 0]:
-        raise ConfigError(f"{option}: partitions {leaderless} of {name!r} have no leader; is a broker down?")
+        raise ClusterError(f"{option}: partitions {leaderless} of {name!r} have no leader; is a broker down?")

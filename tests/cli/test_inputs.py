@@ -16,9 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from kafka_assignors.cli import common, fronts
 from kafka_assignors.cli.app import main
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import running
 from kafka_assignors.integration.commands import judge
 from kafka_assignors.pipeline import options
 from tests.support.cli import cli
@@ -57,14 +57,14 @@ WRONG = {
     "plan --replay /no/such/file": (3, "/no/such/file"),
     "plan --replay README.md": (2, "README.md"),
     "plan --replay pyproject.toml --json": (2, "pyproject.toml"),
-    "up --topic orders": (3, "NAME:COUNT"),
+    "up --topic orders": (2, "NAME:COUNT"),
     "up --nodes 0": (2, "--nodes"),
-    "judge /no/such/folder": (3, "/no/such/folder"),
+    "judge /no/such/folder": (2, "/no/such/folder"),
     "judge": (2, "PATH"),
-    "test nosuch": (3, "nosuch"),
-    "test churn --seeds x": (3, "--seeds"),
-    "test churn --assignor nosuch": (3, "nosuch"),
-    "watch g": (3, "--bootstrap"),
+    "test nosuch": (2, "nosuch"),
+    "test churn --seeds x": (2, "--seeds"),
+    "test churn --assignor nosuch": (2, "nosuch"),
+    "watch g": (2, "KAFKA_BOOTSTRAP"),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter": (2, "GROUP"),
     "exporter g": (2, "KAFKA_BOOTSTRAP"),
@@ -78,16 +78,18 @@ WRONG = {
     "keys": (2, "Missing command"),
     "keys adit": (2, "audit"),
     "keys growth --from 6": (2, "--to"),
-    "keys growth --to 12": (3, "--from"),
-    "keys growth --from 6 --to 0": (3, "0"),
+    "keys growth --to 12": (2, "--from"),
+    "keys growth --from 6 --to 0": (2, "0"),
     "keys place": (2, "topic"),
     "keys place orders": (2, "KEY"),
     "keys place orders k --partitions 0": (2, "--partitions"),
-    "keys place orders zz --hex --partitions 6": (3, "'zz'"),
-    "keys place orders k! --base64 --partitions 6": (3, "'k!'"),
-    "keys place orders 00 --hex --base64 --partitions 6": (3, "remove one"),
+    "keys place orders zz --hex --partitions 6": (2, "'zz'"),
+    "keys place orders k! --base64 --partitions 6": (2, "'k!'"),
+    "keys place orders 00 --hex --base64 --partitions 6": (2, "remove one"),
+    "keys place orders k": (2, "KAFKA_BOOTSTRAP"),
+    "keys audit orders": (2, "KAFKA_BOOTSTRAP"),
     "keys place orders k -b 127.0.0.1:1": (3, "127.0.0.1:1"),
-    "report page /no/such/folder": (3, "/no/such/folder"),
+    "report page /no/such/folder": (2, "/no/such/folder"),
     "report run --topics orders": (2, "--out"),
     "explain O99": (2, "O99"),
     "explain restartd": (2, "restarted"),
@@ -118,7 +120,7 @@ def test_wrong_input_is_one_sentence(
 
 
 def test_a_page_of_tables_that_do_not_exist_makes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "page", str(tmp_path / "tables")]) == 3
+    assert main(["report", "page", str(tmp_path / "tables")]) == 2
     assert "it has no complete run" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -212,7 +214,7 @@ def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
     assert (process.returncode, said) == (130, ("", "interrupted\n"))
 
 
-@pytest.mark.parametrize(("where", "what"), [(judge, "clear_errors"), (fronts, "require_color")])
+@pytest.mark.parametrize(("where", "what"), [(judge, "_histories"), (running, "require_color")])
 def test_an_interrupt_before_a_command_can_tell_it_is_told(
     where: ModuleType, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,7 +222,7 @@ def test_an_interrupt_before_a_command_can_tell_it_is_told(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(where, what, begins)
-    monkeypatch.setattr(common, "_told_of_interrupt", [])  # once per process
+    monkeypatch.setattr(running, "_told_of_interrupt", [])  # once per process
     assert main(["judge", "runs"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 
 from kafka_assignors.cli import plan as work
-from kafka_assignors.cli.common import Common
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ClusterError, ConfigError
+from kafka_assignors.frame import Common
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, as_group
 from kafka_assignors.live.leading import led
 from kafka_assignors.plans import plan

@@ -32,7 +32,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics, create_topics
 from kafka_assignors.jvm import spark_jars, spark_java_home
 from kafka_assignors.pipeline.cli import app as pipeline
-from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.producers.commands import app as producers
 from tests.support.cli import valid
 from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX

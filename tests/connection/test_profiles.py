@@ -93,6 +93,19 @@ def test_every_command_takes_the_profile_and_not_the_variable(
     assert "did you mean dead?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("line", ["why g", "watch g --once", "keys place orders k"])
+def test_the_variable_names_the_cluster_only_where_a_file_names_none(
+    line: str, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:2")
+    file.write_text("client.id=me\n")
+    assert main([*line.split(), "--config", str(file)]) == 3
+    assert "127.0.0.1:2" in capsys.readouterr().err
+    file.write_text("bootstrap.servers=127.0.0.1:1\n")
+    assert main([*line.split(), "--config", str(file)]) == 3
+    assert "127.0.0.1:1" in capsys.readouterr().err
+
+
 def test_the_doctor_checks_the_cluster_of_a_profile(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -19,7 +19,7 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.secured import Certificates, Secured
 from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.pipeline.cli import app as pipeline
-from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.producers.commands import app as producers
 from tests.support.connection.authority import Authority
 
 

@@ -32,7 +32,7 @@ from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.group import as_group
 from kafka_assignors.live.monitor import Monitor
 from kafka_assignors.producers import RoundRobinPartitioner
-from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.producers.commands import app as producers
 from kafka_assignors.producers.group_lag import GroupLag
 from tests.support.connection.least import (
     GROW,

@@ -15,17 +15,16 @@ import click
 import pytest
 import typer
 
-from kafka_assignors.cli.app import app as command
-from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT
 from kafka_assignors.integration.commands.cli import app as integration
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.chaos import DRAWN
 from kafka_assignors.pipeline.cli import app as pipeline
-from kafka_assignors.producers.__main__ import app as producers
+from kafka_assignors.producers.commands import app as producers
+from tests.support.cli import commands
 from tests.support.pages import PAGES, Block, anchors, blocks
 from tests.support.places import ROOT
 
-PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers, "kafka-assignors": command}
+PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers}
 
 RUN_BY = {
     ("README.md", "60 seconds"): "packaging/test_readme.py",
@@ -129,7 +128,8 @@ def test_every_command_line_can_be_typed() -> None:
 
 def parse(place: str, program: str, command: str, options: list[str]) -> None:
     """As the program itself would, up to where it would begin."""
-    known: dict[str, click.Command] = typer.main.get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
+    there: Any = None if program == "kafka-assignors" else typer.main.get_command(PROGRAMS[program])
+    known: dict[str, Any] = commands() if there is None else there.commands
     assert command in known, place
     refused = ""
     try:
@@ -141,16 +141,10 @@ def parse(place: str, program: str, command: str, options: list[str]) -> None:
 
 
 def parsed(place: str, given: list[str]) -> None:
-    """A line of `kafka-assignors`: its commands of other packages have that program's options."""
-    fronts = {**HARNESS, **{f"report {n}": f for n, f in REPORT.items()}, **{f"keys {n}": f for n, f in KEYS.items()}}
-    for words in (2, 1):
-        if (front := fronts.get(" ".join(given[:words]))) is not None:
-            program = next(name for name, app in PROGRAMS.items() if f".{name}." in f"{front.module}.")
-            options = ["--bootstrap" if option == "-b" else option for option in given[words:]]
-            parse(place, program, front.command, options)
-            return
+    """A line of `kafka-assignors`, whose commands have one word or two."""
+    words = 2 if given[0] in ("keys", "report") else 1
     if given[0] != "--install-completion":
-        parse(place, "kafka-assignors", given[0], given[1:])
+        parse(place, "kafka-assignors", " ".join(given[:words]), given[words:])
 
 
 def test_every_scenario_that_a_page_names_is_there() -> None:

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-import click
-import typer
-
-from kafka_assignors.cli.app import app
-from kafka_assignors.cli.fronts import HARNESS, KEYS, REPORT, there
+from tests.support.cli import commands
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "what-we-write.md").read_text("utf-8")
 
 
-def commands() -> dict[str, click.Command]:
+def reaching_commands() -> dict[str, Any]:
     """Every command of ``kafka-assignors`` that takes ``--bootstrap``, with the words that one types."""
-    own: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    fronts = {**HARNESS, **{f"report {n}": f for n, f in REPORT.items()}, **{f"keys {n}": f for n, f in KEYS.items()}}
-    for name, front in fronts.items():
-        own[name] = there(front)
-    return {name: each for name, each in own.items() if any("--bootstrap" in p.opts for p in each.params)}
+    return {name: each for name, each in commands().items() if any("--bootstrap" in p.opts for p in each.params)}
 
 
 def test_every_command_that_reaches_a_cluster_is_on_the_page() -> None:
     table = PAGE[PAGE.index("## Commands") : PAGE.index("## Libraries")]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     named = {each for row in rows for each in re.findall(r"`([^`]+)`", row)}
-    reaching = commands()
+    reaching = reaching_commands()
 
     assert {"plan", "test", "keys audit", "report run"} <= reaching.keys()
     assert {name for name in reaching if not any(f"{each} ".startswith(f"{name} ") for each in named)} == set()

@@ -10,11 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import typer
 
+from kafka_assignors.cli.app import app
+from kafka_assignors.cli.later import real
 from tests.support.places import ROOT
 
 SCHEMAS = ROOT / "kafka_assignors" / "cli" / "schemas"
 LIMIT_S = 120
+
+
+def commands() -> dict[str, Any]:
+    """Every command, as click has it, by the words that one types."""
+
+    def below(group: Any, words: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, command in group.commands.items():
+            path = f"{words} {name}".strip()
+            found |= below(command, path) if hasattr(command, "commands") else {path: real(command)}
+        return found
+
+    return below(typer.main.get_command(app), "")
 
 
 def cli(*args: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:

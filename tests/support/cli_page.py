@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
-import typer
-
-from kafka_assignors.cli import fronts
-from kafka_assignors.cli.app import app
 from kafka_assignors.cli.explain import explanations
+from kafka_assignors.frame import Common, Output
+from tests.support.cli import commands
 from tests.support.places import ROOT
 
 FILE = ROOT / "docs" / "cli.md"
@@ -20,8 +19,10 @@ HEAD = """# The command `kafka-assignors`
 other commands lack. `python -m kafka_assignors` is the same command. `kafka-assignors --install-completion` completes
 its words in your shell. This page is made from the command's own help.
 
-Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. An error is one sentence
-on stderr. `--json` prints one JSON object; its schemas are in `kafka_assignors/cli/schemas/`.
+Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. Usage is what you typed
+or wrote into a file: an option, a name, a setting. A command could not run if a broker, a group, a topic, a right, a
+package or the machine was in its way. An error is one sentence on stderr. `--json` prints JSON; its schemas are in
+`kafka_assignors/cli/schemas/`.
 
 `plan`, `why`, `vote` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
 topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was
@@ -44,29 +45,21 @@ of each partition and its assignment: that time ends with the new owner's next h
 
 def page() -> str:
     """The page."""
-    commands: Any = typer.main.get_command(app)
-    shared = {param.name for param in commands.commands["why"].params} - {"group", "last"}
-    parts = [
-        HEAD,
-        "## Options of every live command, `explain` and `doctor`\n",
-        *_options(commands.commands["why"], shared),
+    all_of = commands()
+    output, cluster = (tuple(f.name for f in fields(kind)) for kind in (Output, Common))
+    shown = all_of["why"]
+    parts = [HEAD, "## Options of every command\n", *_options(shown, set(output))]
+    parts += ["\n## Options of every command that asks a cluster\n", *_options(shown, set(cluster) - set(output))]
+    only = [
+        f"`{path}`" for path, command in all_of.items() if "bootstrap" not in {param.name for param in command.params}
     ]
-    parts += _all(commands, shared)
+    parts += [f"\n{', '.join(only[:-1])} and {only[-1]} ask none."]
+    for path, command in all_of.items():
+        parts += _one(path, command, set(cluster), command.epilog.partition("kafka-assignors ")[2])
     parts += ["\n## Causes told by `why`\n", "| cause | meaning | example |", "|---|---|---|"]
     parts += [f"| {name} | {said['meaning']} | {said['example']} |" for name, said in explanations().items()
               if said["kind"] == "cause"]  # fmt: skip
     return "\n".join(parts) + "\n"
-
-
-def _all(commands: Any, shared: set[str]) -> Iterator[str]:
-    for name, command in commands.commands.items():
-        if name in fronts.HARNESS:
-            yield from _one(name, fronts.there(fronts.HARNESS[name]), set(), fronts.HARNESS[name].epilog)
-        elif name in ("report", "keys"):
-            for below, front in {"report": fronts.REPORT, "keys": fronts.KEYS}[name].items():
-                yield from _one(f"{name} {below}", fronts.there(front), set(), front.epilog)
-        else:
-            yield from _one(name, command, shared, command.epilog.partition("kafka-assignors ")[2])
 
 
 def _one(name: str, command: Any, shared: set[str], example: str) -> Iterator[str]:

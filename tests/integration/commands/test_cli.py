@@ -71,7 +71,7 @@ def test_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
 )
 def test_unknown_name_lists_the_known_ones(args: tuple[str, ...], names: list[str], tmp_path: Path) -> None:
     done = integration(*args, "--out", str(tmp_path / "out"))
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert all(name in done.stderr for name in names), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -90,14 +90,14 @@ def test_port_taken_is_said_before_anything_starts() -> None:
 def test_a_run_never_mixes_with_another_ones_history(tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").write_text("{}\n")
     done = integration("run", "churn", "--out", str(tmp_path))
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "not empty" in done.stderr
 
 
 def test_judge_names_what_is_missing(tmp_path: Path) -> None:
     assert "is not a folder" in integration("judge", str(tmp_path / "none")).stderr
     done = integration("judge", str(tmp_path))
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: {tmp_path} has no *.jsonl history, at any depth\n"
 
 
@@ -121,7 +121,7 @@ def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
     assert [(each["folder"], each["value"]) for each in answers] == [
         (str(folder), value) for folder, value in zip(folders, (True, True, None), strict=True)
     ]
-    assert every.returncode == 2
+    assert every.returncode == 4
     log = next(folders[1].glob("*.coordlog.jsonl"))
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     one, other = next(r for r in rows if r["kind"] == "generation_committed" and len(r["members"]) == 3)["members"][:2]
@@ -130,13 +130,13 @@ def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
     seal(log)
     assert integration("judge", str(tmp_path)).returncode == 1
     pages = integration("judge", str(tmp_path), "--page", str(tmp_path / "page.html"))
-    assert (pages.returncode, "--page is for one history, and 3 were found" in pages.stderr) == (3, True)
+    assert (pages.returncode, "--page is for one history, and 3 were found" in pages.stderr) == (2, True)
 
 
 @pytest.mark.broker
 @pytest.mark.invented
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
-    """One partition of the coordinator's log is doubled: exit 2, it was changed; had it been written so: 1."""
+    """One partition of the coordinator's log is doubled: exit 4, it was changed; had it been written so: 1."""
     out = tmp_path / "out"
     assert (
         integration(
@@ -151,7 +151,7 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
     other["assigned"].append(one["assigned"][0])
     log.write_text("".join(json.dumps(row) + "\n" for row in lines))
     done = integration("judge", str(out))
-    assert done.returncode == 2, done.stdout
+    assert done.returncode == 4, done.stdout
     assert f"{log.name}: its lines differ from the sealed ones" in done.stdout
     seal(log)
     done = integration("judge", str(out), "--json")

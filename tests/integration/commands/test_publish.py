@@ -76,5 +76,5 @@ def test_a_played_scenario_is_published_with_its_seals(kafka_broker: Broker, tmp
 def test_a_topic_of_a_broker_that_ends_with_the_run_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
     done = integration(*command, "--out", str(tmp_path / "out"), "--events-topic", "events")
 
-    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "--events-topic events needs --bootstrap" in done.stderr

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.frame import COULD_NOT_RUN, USAGE
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.cli import app
-from kafka_assignors.integration.commands.common import COULD_NOT_RUN
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.proxy import Cut, Delay, Drop, Reset
 from kafka_assignors.integration.scenario import Scenario
@@ -152,7 +152,7 @@ def test_a_drawn_scenario_that_could_not_be_played_tells_how_to_draw_it_again(tm
     done = CliRunner().invoke(app, ["run", "chaos", "--seed", "7", *given])
     other = CliRunner().invoke(app, ["run", "churn", *given])
 
-    assert done.exit_code == other.exit_code == COULD_NOT_RUN
+    assert done.exit_code == other.exit_code == USAGE
     assert "run it again: kafka-assignors test chaos --seed 7 --assignor sticky\n" in done.output
     assert "run it again" not in other.output
 

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.frame import USAGE
 from kafka_assignors.integration.commands.cli import app
-from kafka_assignors.integration.commands.common import COULD_NOT_RUN
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.actions import ACTIONS
 from kafka_assignors.integration.scenario.file import problems, read_scenario
@@ -250,7 +250,7 @@ def test_the_command_refuses_before_anything_starts(tmp_path: Path) -> None:
 
     done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out")])
 
-    assert done.exit_code == COULD_NOT_RUN
+    assert done.exit_code == USAGE
     assert "actions[0]: is not an action (explode)" in done.output
     assert not (tmp_path / "out").exists()
 
@@ -258,7 +258,7 @@ def test_the_command_refuses_before_anything_starts(tmp_path: Path) -> None:
 def test_a_cluster_of_ones_own_is_needed(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", "nodes", "--bootstrap", "127.0.0.1:1", "--out", str(tmp_path / "out")])
 
-    assert done.exit_code == COULD_NOT_RUN
+    assert done.exit_code == USAGE
     said = " ".join(done.output.split())
     assert "scenario 'nodes' needs 3 nodes of its own; remove --bootstrap and --backend external" in said
 

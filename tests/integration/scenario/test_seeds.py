@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.frame import USAGE
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.cli import app
-from kafka_assignors.integration.commands.common import COULD_NOT_RUN
 from kafka_assignors.integration.commands.seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.manifest import NAME
@@ -81,7 +81,7 @@ def test_a_seed_is_drawn_for_the_client_that_was_asked_for() -> None:
 def test_what_many_seeds_cannot_be_is_refused_before_a_broker_starts(words: list[str], said: str) -> None:
     done = CliRunner().invoke(app, ["run", *words])
 
-    assert done.exit_code == COULD_NOT_RUN
+    assert done.exit_code == USAGE
     assert said in done.output + done.stderr
 
 

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ClusterError, ConfigError
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.pipeline.progress import Progress
@@ -124,7 +124,7 @@ def test_a_broker_that_dies_during_the_job(
         snapshot = Snapshot(brokers.topics(broker.bootstrap, ["t"]))
         broker.kill()
 
-        with pytest.raises(ConfigError, match=r"^--bootstrap '127.*': the brokers no longer respond") as caught:
+        with pytest.raises(ClusterError, match=r"^--bootstrap '127.*': the brokers no longer respond") as caught:
             write_run(spark, broker.bootstrap, snapshot, RunOptions(out=str(tmp_path / "out")), Progress())
 
     assert "\n" not in str(caught.value)

@@ -115,7 +115,7 @@ def test_growth_command_and_its_errors():
 
 def test_where_no_broker_answers_the_option_is_named():
     told = command("audit", "orders", "--bootstrap", "127.0.0.1:1")
-    assert (told.returncode, told.stdout) == (2, "")
+    assert (told.returncode, told.stdout) == (3, "")
     assert told.stderr.startswith("error: --bootstrap '127.0.0.1:1': no broker answered; is one")
     assert told.stderr.count("\n") == 1, "one line, no traceback"
 
@@ -180,7 +180,7 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     answer = answered("keys-growth", growing)
     assert (answer["from"], answer["to"], answer["keys"]) == (7, 14, 501)
     missing = command("audit", "no-such-topic", "--bootstrap", kafka_broker.bootstrap)
-    assert missing.returncode == 2
+    assert missing.returncode == 3
     assert "no-such-topic" in missing.stderr
     assert "Traceback" not in missing.stderr
     empty = command("growth", kafka_topic(partitions=2), "--from", "2", "--to", "3", "--bootstrap",
@@ -209,7 +209,7 @@ def test_a_compressed_topic_is_read_or_the_package_named(codec, kafka_broker, ka
         assert answered("keys-audit", told)["keys"] == 200
     else:
         package = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}[codec]
-        assert (told.returncode, told.stdout) == (2, "")
+        assert (told.returncode, told.stdout) == (3, "")
         assert f"compressed by {codec}" in told.stderr
         assert f"pip install {package};" in told.stderr
         assert "kafka-assignors[confluent]" in told.stderr

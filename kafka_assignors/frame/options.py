@@ -1,0 +1,196 @@
+"""The options that commands share, each once: what to print, and which cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..output import note
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..connection import Connection
+
+
+@dataclass(frozen=True)
+class Output:
+    """The options of every command.
+
+    Args:
+        as_json: Print JSON instead of text.
+        quiet, verbose: Less or more on stderr.
+        color: ``auto``, ``always`` or ``never``.
+    """
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of text.", rich_help_panel="Output")
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.", rich_help_panel="Output")] = (
+        False
+    )
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="The Kafka client's log on stderr.", rich_help_panel="Output")
+    ] = False
+    color: Annotated[
+        str, typer.Option("--color", help="auto, always or never.", metavar="WHEN", rich_help_panel="Output")
+    ] = "auto"
+
+    def console(self, *, stderr: bool = False) -> Console:
+        """A console for text: 80 columns in a pipe, without colour unless it is wanted."""
+        from rich.console import Console
+
+        stream = sys.stderr if stderr else sys.stdout
+        force = {"always": True, "never": False}.get(self.color)
+        wide = None if stream.isatty() or "COLUMNS" in os.environ else 80
+        return Console(
+            stderr=stderr, width=wide, force_terminal=force, no_color=self.color == "never", highlight=False,
+            soft_wrap=False,
+        )  # fmt: skip
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print lines of rich's markup; what doesn't fit goes on below, as far indented."""
+        from rich.text import Text
+
+        console = self.console()
+        for line in lines:
+            words = line.lstrip(" ")
+            indent = len(line) - len(words)
+            for row in Text.from_markup(words).wrap(console, max(20, console.width - indent)) or [Text()]:
+                row.rstrip()
+                console.print(Text(" " * indent) + row)
+
+    def note(self, text: str) -> None:
+        """Tell something beside the answer."""
+        if not self.quiet:
+            note(text)
+
+    @contextmanager
+    def busy(self, doing: str) -> Iterator[Callable[[float], None]]:
+        """Show that something is being done, on a terminal; the function takes the share done, 0 to 1."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda _share: None
+            return
+        with self.console(stderr=True).status(doing) as status:
+            yield lambda share: status.update(f"{doing} {share:.0%}")
+
+    def print_json(self, answer: Any) -> None:
+        """Print an answer as one line of JSON."""
+        print(json.dumps(answer, ensure_ascii=True, allow_nan=False, default=str))
+
+
+@dataclass(frozen=True)
+class Common(Output):
+    """The options of every command that asks a cluster.
+
+    Args:
+        bootstrap, config, profile, settings: How to reach the cluster; see
+            `kafka_assignors.connection.read_connection`.
+    """
+
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap", "-b", metavar="HOST:PORT", rich_help_panel="Cluster",
+            help="A broker of the cluster, several with commas; or the variable KAFKA_BOOTSTRAP.",
+        ),
+    ] = None  # fmt: skip
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", rich_help_panel="Cluster",
+            help="Kafka's client.properties: how to reach the cluster.",
+        ),
+    ] = None  # fmt: skip
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", metavar="NAME", rich_help_panel="Cluster",
+            help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties.",
+        ),
+    ] = None  # fmt: skip
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-X", metavar="KEY=VALUE", rich_help_panel="Cluster",
+            help="A setting beside --config; a secret as KEY='${env:NAME}'.",
+        ),
+    ] = None  # fmt: skip
+
+    @property
+    def _variable(self) -> str | None:
+        # A profile names its own cluster: a variable that is still set must not send the command to another one.
+        return os.environ.get("KAFKA_BOOTSTRAP") or None if self.profile is None else None
+
+    @property
+    def names_cluster(self) -> bool:
+        """Whether the user named a cluster: by an option, or by ``KAFKA_BOOTSTRAP``."""
+        return self._chosen or self._variable is not None
+
+    @property
+    def _chosen(self) -> bool:
+        return bool(self.bootstrap or self.config or self.profile is not None or self.settings)
+
+    @cached_property
+    def connection(self) -> Connection:
+        """How to reach the cluster.
+
+        Raises:
+            ConfigError: No broker is named, or a setting is wrong.
+        """
+        from ..errors import ConfigError
+
+        if not self.names_cluster:
+            raise ConfigError(
+                "no broker is named; give -b HOST:PORT, --config FILE or --profile NAME, or set KAFKA_BOOTSTRAP"
+            )
+        return self._connection(self._variable)
+
+    @cached_property
+    def chosen(self) -> Connection | None:
+        """How to reach the cluster of the options; None without them.
+
+        For commands that write: a variable that is set must not make them write to a cluster.
+
+        Raises:
+            ConfigError: A setting is wrong.
+        """
+        return self._connection(None) if self._chosen else None
+
+    def _connection(self, otherwise: str | None) -> Connection:
+        from ..connection import read_connection
+
+        connection = read_connection(
+            self.bootstrap or None, self.config, self.settings or (), profile=self.profile, otherwise=otherwise
+        )
+        if connection.ignored:
+            self.note(f"{', '.join(connection.ignored)}: no setting of a connection; the command decides it itself")
+        return connection
+
+    def reach(self, *modules: str) -> None:
+        """Ask the cluster for its brokers before a command imports NumPy and a client: a dead one is told at once.
+
+        Args:
+            modules: Modules of extras that the command imports next.
+
+        Raises:
+            ModuleNotFoundError: One of `modules` isn't installed.
+            ClusterError: No broker answers.
+            ConfigError: As `connection`; AccessRefused: the cluster refuses the user.
+        """
+        from ..connection import require_cluster
+
+        for module in modules:
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+        require_cluster(self.connection)
