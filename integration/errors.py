@@ -12,15 +12,25 @@ KafkaAssignorsError
         ├── PortTaken            the given port is in use
         ├── DockerUnavailable    no engine answers, or no image (a MachineError too)
         └── NotSupported         this backend or client can't do that
+
+NotAgreed, a ConfigError: nobody has agreed to what a run would create
 """
 
 from __future__ import annotations
 
-from kafka_assignors.errors import KafkaAssignorsError, MachineError
+from kafka_assignors.errors import ConfigError, KafkaAssignorsError, MachineError
 
 
 class HarnessError(KafkaAssignorsError):
     """A run can't be done."""
+
+    lines = True
+
+
+class NotAgreed(ConfigError):
+    """Nobody has agreed to what a run would create on a broker that it did not start; the message lists it."""
+
+    lines = True
 
 
 class NotStable(HarnessError):

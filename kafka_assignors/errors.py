@@ -29,6 +29,9 @@ from collections.abc import Iterable
 class KafkaAssignorsError(Exception):
     """Base class of all errors that this distribution raises on purpose."""
 
+    lines = False
+    """Whether the message has lines of its own, such as the end of a log. A command prints all others as one line."""
+
 
 class ConfigError(KafkaAssignorsError, ValueError):
     """An invalid argument or option; the message names it, its value and a valid one."""

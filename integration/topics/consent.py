@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
-from kafka_assignors.errors import ConfigError
+from ..errors import NotAgreed
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,15 @@ class Intent:
         """Return only with the user's consent: ``--confirm``, or an answer at the terminal.
 
         Raises:
-            ConfigError: The user refused, or there is no terminal to ask at.
+            NotAgreed: The user refused, or there is no terminal to ask at.
         """
         if confirmed:
             return
         if not sys.stdin.isatty():
-            raise ConfigError(f"{self}\nThere is no terminal to ask: add --confirm to agree")
+            raise NotAgreed(f"{self}\nThere is no terminal to ask: add --confirm to agree")
         print(self, file=sys.stderr)
         if not typer.confirm("Go on?", err=True):
-            raise ConfigError(f"not agreed; nothing was created at {self.bootstrap}")
+            raise NotAgreed(f"not agreed; nothing was created at {self.bootstrap}")
 
 
 def _partitions(count: int) -> str:

@@ -125,9 +125,9 @@ def explained(error: Exception) -> tuple[int, str]:
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("kafka_assignors"):
         return COULD_NOT_RUN, missing(error)
-    if isinstance(error, KafkaAssignorsError):  # of several lines are a log's end and what a run would create
+    if isinstance(error, KafkaAssignorsError):
         usage = isinstance(error, ConfigError) and not isinstance(error, AccessRefused)
-        return (USAGE if usage else COULD_NOT_RUN), str(error) or text
+        return (USAGE if usage else COULD_NOT_RUN), str(error) if error.lines else text
     if isinstance(error, OSError):
         return COULD_NOT_RUN, text
     if type(error).__module__.startswith("kafka"):

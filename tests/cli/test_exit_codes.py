@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.cli.app import main
+from kafka_assignors.errors import AccessRefused, ConfigError
 from kafka_assignors.frame import COULD_NOT_RUN, NO, USAGE, YES
+from kafka_assignors.frame.running import explained
+from kafka_assignors.integration.errors import BrokerNotReady, NotAgreed
 from tests.support.cli import commands
 
 LINES = {
@@ -123,3 +126,14 @@ def test_a_dead_broker_is_named(
     else:
         assert nowhere in one_line(capsys)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_an_error_that_has_lines_is_told_in_lines() -> None:
+    """A name with a line end is no second line; the end of a broker's log and what a run would create are."""
+    assert explained(ConfigError("group 'a\nb' is odd")) == (USAGE, "group 'a b' is odd")
+    assert explained(AccessRefused("no\nright")) == (COULD_NOT_RUN, "no right")
+    assert explained(BrokerNotReady("it died", "FATAL\nbye")) == (
+        COULD_NOT_RUN,
+        "it died; the end of its log:\nFATAL\nbye",
+    )
+    assert explained(NotAgreed("topics\nadd --confirm")) == (USAGE, "topics\nadd --confirm")
