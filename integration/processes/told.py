@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO
 
-from ..errors import HarnessError
+from kafka_assignors.errors import KafkaAssignorsError
 
 GRACE_S = 20.0
 """How long a program that is told to end may take: one that runs a JVM waits for it."""
@@ -26,7 +26,7 @@ class Ended:
     stderr: str
 
 
-class TooSlow(HarnessError):
+class TooSlow(KafkaAssignorsError):
     """A program did not end in time, and was ended.
 
     Args:
