@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from .errors import install
+
 
 def main() -> int:
     """Run the command line; returns the exit code."""
     try:
         from .cli.app import main as run
     except ModuleNotFoundError as error:
-        print(f"error: {error.name} is missing; install it by: pip install 'kafka-assignors[cli]'", file=sys.stderr)
+        print(f"error: {error.name} is missing; install it by: {install('cli')}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -37,7 +37,7 @@ from .core.weighted.model import EPSILON, Weights, one_capacity, one_limit
 from .core.wire import compact
 from .core.wire import weighted as carried
 from .core.wire.protocol import Subscription, encode_subscription, read_subscription
-from .errors import ConfigError
+from .errors import ConfigError, install
 from .fact_log import FactLog, log
 from .weight_source import WeightSource
 
@@ -47,8 +47,7 @@ try:
     from aiokafka.errors import KafkaError
 except ImportError as error:
     raise ImportError(
-        f"the assignors for aiokafka need aiokafka 0.12 or newer ({error}); "
-        "install it with: pip install 'kafka-assignors[aiokafka]'"
+        f"the assignors for aiokafka need aiokafka 0.12 or newer ({error}); install it with: {install('aiokafka')}"
     ) from error
 
 

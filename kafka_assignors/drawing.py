@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from .errors import MachineError
+from .errors import MachineError, install
 
 # Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds. Its reds are left out: a
 # partition without an owner is red.
@@ -125,7 +125,7 @@ def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:
-        raise MachineError("a PNG needs resvg; run: pip install 'kafka-assignors[harness]'") from error
+        raise MachineError(f"a PNG needs resvg; run: {install('harness')}") from error
     parts, width, top = [], 0, _MARGIN_PX
     for title, drawing in drawings:
         found = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)

@@ -2,11 +2,13 @@
 
 import sys
 
+from kafka_assignors.errors import install
+
 try:
     from kafka_assignors.frame import guarded
     from kafka_assignors.pipeline.cli import app
 except ModuleNotFoundError as error:
-    sys.exit(f"error: python -m kafka_assignors.pipeline needs {error.name}: pip install 'kafka-assignors[spark]'")
+    sys.exit(f"error: python -m kafka_assignors.pipeline needs {error.name}: {install('spark')}")
 
 if __name__ == "__main__":
     sys.exit(guarded(app, name="python -m kafka_assignors.pipeline"))

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafka_assignors.errors import install
+
 from .core.keys.keyed import preset_named
 from .core.topic import TopicView
 from .errors import ClientMissing, ConfigError, NoPartitions, UnknownPartition
@@ -28,7 +30,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "aiokafka":
         raise
     raise ClientMissing(
-        "kafka_assignors.producers.aiokafka needs aiokafka: pip install 'kafka-assignors[aiokafka]'", name="aiokafka"
+        f"kafka_assignors.producers.aiokafka needs aiokafka: {install('aiokafka')}", name="aiokafka"
     ) from missing
 
 

@@ -15,6 +15,8 @@ from concurrent.futures import TimeoutError
 from itertools import chain
 from typing import Any, NamedTuple
 
+from kafka_assignors.errors import install
+
 from .core.keys.keyed import preset_named
 from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized
 from .partitioners.default import DefaultPartitioner
@@ -33,7 +35,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "confluent_kafka":
         raise
     raise ClientMissing(
-        "kafka_assignors.producers.confluent needs confluent-kafka: pip install 'kafka-assignors[confluent]'",
+        f"kafka_assignors.producers.confluent needs confluent-kafka: {install('confluent')}",
         name="confluent_kafka",
     ) from missing
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from kafka_assignors.connection import Right
+from kafka_assignors.errors import install
 
 from .core.lag import DrainMeter, LagReading
 from .errors import ClientMissing, ConfigError
@@ -27,7 +28,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "kafka":
         raise
     raise ClientMissing(
-        "kafka_assignors.producers.group_lag needs kafka-python: pip install 'kafka-assignors[kafka-python]'",
+        f"kafka_assignors.producers.group_lag needs kafka-python: {install('kafka-python')}",
         name="kafka",
     ) from missing
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_assignors.errors import install
+
 from .batch import partitions_for_keys
 from .core.keys.keyed import check_count, preset_named
 from .errors import ClientMissing, ConfigError, UnknownName
@@ -19,7 +21,7 @@ except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] != "pyspark":
         raise
     raise ClientMissing(
-        "kafka_assignors.producers.spark needs pyspark: pip install 'kafka-assignors[spark]'", name="pyspark"
+        f"kafka_assignors.producers.spark needs pyspark: {install('spark')}", name="pyspark"
     ) from missing
 
 _MAX = 0x7FFFFFFF

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from kafka_assignors.connection import Connection, Right, missing_codec, needing, require_cluster
-from kafka_assignors.errors import ClusterError
+from kafka_assignors.errors import ClusterError, install
 from kafka_assignors.output import is_quiet
 
 from .core.audit import PlacedKey
@@ -60,7 +60,7 @@ def read_sample(connection: Connection, topic: str, most: int) -> Sample:
             if (lacking := missing_codec(error)) is None:
                 raise
             if importlib.util.find_spec("confluent_kafka") is None:
-                other = "or install confluent-kafka, which reads every codec: pip install 'kafka-assignors[confluent]'"
+                other = f"or install confluent-kafka, which reads every codec: {install('confluent')}"
                 raise ClientMissing(f"topic {topic!r}: {lacking}; {other}") from error
             found = _collected(topic, bounds, _by_confluent(connection, topic, bounds))
     read = sum(last - first for first, last in bounds.values())

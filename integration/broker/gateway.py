@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kafka_assignors.errors import install
 from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import HarnessError
@@ -23,7 +24,7 @@ try:
     from py4j import protocol
     from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, find_jar_path
 except ImportError as error:
-    raise HarnessError("live calls need py4j; run: pip install 'kafka-assignors[harness]'") from error
+    raise HarnessError(f"live calls need py4j; run: {install('harness')}") from error
 
 _GREETING = "greeting"
 

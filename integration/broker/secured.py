@@ -27,7 +27,7 @@ from kafka.admin import (
 from kafka.errors import KafkaError
 
 from kafka_assignors.connection import Connection, Right
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ConfigError, install
 
 from ..errors import BrokerNotReady
 
@@ -60,9 +60,7 @@ class Certificates:
                 load_pem_private_key,
             )
         except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"a secured broker needs {error.name}, which is missing: pip install 'kafka-assignors[harness]'"
-            ) from None
+            raise ConfigError(f"a secured broker needs {error.name}, which is missing: {install('harness')}") from None
         now = datetime.datetime.now(datetime.timezone.utc)
         day = datetime.timedelta(days=1)
         authority = trustme.CA()

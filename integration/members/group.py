@@ -16,7 +16,7 @@ from kafka.errors import KafkaError
 from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
-from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.errors import ConfigError, UnknownName, install
 from kafka_assignors.history.coordinator_log import GroupCommitted
 from kafka_assignors.history.events import Event, file_stem
 from kafka_assignors.history.writer import EventWriter
@@ -438,8 +438,7 @@ class MemberGroup:
         if find_spec(package) is None:
             missing = package.replace("_", "-")
             raise ConfigError(
-                f"member {config.member!r} runs {missing}, which is missing: pip install "
-                f"'kafka-assignors[{missing.removesuffix('-kafka')}]'"
+                f"member {config.member!r} runs {missing}, which is missing: {install(missing.removesuffix('-kafka'))}"
             )
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, module, *endings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..connection.consumer_protocol import REFUSED, under_consumer_protocol
 from ..connection.properties import parse
-from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError
+from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError, install
 from ..frame import NO, YES, Common
 from .words import many, safe, some
 
@@ -109,7 +109,7 @@ def _machine() -> Iterator[Check]:
         try:
             yield Check(name, True, version(name))
         except PackageNotFoundError:
-            yield Check(name, None, f"not installed; needed for: {needed}", f"pip install 'kafka-assignors[{extra}]'")
+            yield Check(name, None, f"not installed; needed for: {needed}", install(extra))
     yield _tried("Java", _java)
     yield _tried("jars of Kafka", _jars)
     yield _containers()
@@ -155,7 +155,7 @@ def _tried(name: str, check: Callable[[], Check]) -> Check:
     except KafkaAssignorsError as error:
         return Check(name, None, str(error), "test, demo and up need it")
     except ModuleNotFoundError as error:
-        return Check(name, None, f"{error.name} is not installed", "pip install 'kafka-assignors[jvm]'")
+        return Check(name, None, f"{error.name} is not installed", install("jvm"))
 
 
 def _cluster(connection: Connection, group: str | None, topic: str | None, groups: bool) -> Iterator[Check]:

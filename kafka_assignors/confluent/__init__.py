@@ -36,12 +36,14 @@ Differences from a ``Consumer``:
 
 from __future__ import annotations
 
+from ..errors import install
+
 try:
     from .consumer import BridgedConsumer
 except ImportError as error:
     raise ImportError(
         f"the bridge for confluent-kafka needs confluent-kafka 2.13 and kafka-python 3.0.12 or newer ({error}); "
-        "install them with: pip install 'kafka-assignors[confluent,kafka-python]'"
+        f"install them with: {install('confluent,kafka-python')}"
     ) from error
 
 __all__ = ["BridgedConsumer"]

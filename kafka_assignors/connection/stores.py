@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError
+from ..errors import ConfigError, install
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _HEADER = re.compile(r"^[A-Za-z-]+:.*$", re.MULTILINE)
@@ -130,8 +130,8 @@ def _pkcs12(data: bytes, password: str | None, named: str) -> tuple[Any, Any, li
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
     except ModuleNotFoundError:
         raise ConfigError(
-            f"{named} is a PKCS12 store, which needs the package cryptography; install it with: pip install "
-            "'kafka-assignors[pkcs12]', or give PEM"
+            f"{named} is a PKCS12 store, which needs the package cryptography; install it with: "
+            f"{install('pkcs12')}, or give PEM"
         ) from None
     try:
         key, own, others = load_key_and_certificates(data, None if password is None else password.encode())

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from ..errors import install
 from ..output import complain, configured, ended_by_signals, open_streams
 from .options import Output
 
@@ -145,4 +146,4 @@ def _sentence(text: str) -> str:
 def missing(error: ModuleNotFoundError) -> str:
     """What to install for a module that isn't there."""
     module = (error.name or "").partition(".")[0]
-    return f"this command needs {module}; install it by: pip install 'kafka-assignors[{EXTRAS.get(module, 'harness')}]'"
+    return f"this command needs {module}; install it by: {install(EXTRAS.get(module, 'harness'))}"

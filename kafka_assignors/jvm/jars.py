@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import ChecksumMismatch, JarError, NotEnoughSpace
+from ..errors import ChecksumMismatch, JarError, NotEnoughSpace, install
 from .cache import ENV, cache_folder, one_at_a_time, write_atomically
 from .locks import Jar, kafka_lock, read_lock, spark_lock
 
@@ -77,7 +77,7 @@ def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) 
         from jgo.constants import MAVEN_CENTRAL_URL
         from jgo.maven import MavenContext, PythonResolver
     except ImportError:
-        raise JarError("jgo fetches the jars, and is not installed; run: pip install 'kafka-assignors[jvm]'") from None
+        raise JarError(f"jgo fetches the jars, and is not installed; run: {install('jvm')}") from None
     url = os.environ.get(REPOSITORY_ENV, "").rstrip("/") or MAVEN_CENTRAL_URL
     return MavenContext(
         resolver=PythonResolver(progress_callback=progress),

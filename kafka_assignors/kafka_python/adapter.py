@@ -15,7 +15,7 @@ from ..core.group import NO_GENERATION, TopicPartition
 from ..core.group.order import utf16
 from ..core.wire import userdata
 from ..core.wire.protocol import VERSION, by_topic
-from ..errors import ConfigError
+from ..errors import ConfigError, install
 from ..fact_log import FactLog, log
 
 try:
@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     raise ImportError(
         f"the assignors for kafka-python need kafka-python 3.0.12 or newer ({error}); "
-        "install it with: pip install 'kafka-assignors[kafka-python]'"
+        f"install it with: {install('kafka-python')}"
     ) from error
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from tests.support.places import ROOT
 FILE = ROOT / "docs" / "cli.md"
 HEAD = """# The command `kafka-assignors`
 
-`pip install 'kafka-assignors[kafka-python,cli]'` installs what live groups need; `kafka-assignors doctor` names what
-other commands lack. `python -m kafka_assignors` is the same command. `kafka-assignors --install-completion` completes
-its words in your shell. This page is made from the command's own help.
+The extras `kafka-python` and `cli` are what live groups need; `kafka-assignors doctor` names what other commands
+lack, and what to type: it knows the checkout or wheel that you installed. `python -m kafka_assignors` is the same
+command. `kafka-assignors --install-completion` completes its words in your shell. This page is made from the
+command's own help.
 
 Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. Usage is what you typed
 or wrote into a file: an option, a name, a setting. A command could not run if a broker, a group, a topic, a right, a

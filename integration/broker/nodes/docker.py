@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Any
 
+from kafka_assignors.errors import install
+
 from ...errors import DockerUnavailable
 from ..settings import KAFKA_VERSION
 
@@ -18,7 +20,7 @@ def docker_problem() -> str | None:
     try:
         import docker
     except ImportError:
-        return "the docker package is not installed (pip install 'kafka-assignors[docker]')"
+        return f"the docker package is not installed ({install('docker')})"
     try:
         client = docker.from_env(timeout=10)
         try:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from kafka_assignors.errors import install
+
 from ..config import MemberConfig
 from ..control import Control
 from .json_lines import say, text
@@ -197,7 +199,7 @@ def main(argv: Sequence[str], consume_until: Callable[[MemberConfig, threading.E
     try:
         from confluent_kafka import KafkaException
     except ImportError:
-        print("error: confluent-kafka is missing; run: pip install 'kafka-assignors[confluent]'", file=sys.stderr)
+        print(f"error: confluent-kafka is missing; run: {install('confluent')}", file=sys.stderr)
         return 2
     try:
         consume_until(config, stop)

