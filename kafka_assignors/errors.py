@@ -109,16 +109,18 @@ def install(extra: str) -> str:
     A checkout and a wheel are named by their paths, as pip recorded them (PEP 610, ``direct_url.json``), and a
     repository by its address. Without a record the distribution came from an index, and is named.
     """
+    from shlex import quote
     from urllib.parse import unquote, urlsplit
 
     origin = _origin()
-    url, path = str(origin.get("url", "")), unquote(urlsplit(str(origin.get("url", ""))).path)
+    url, editable = str(origin.get("url", "")), ""
+    what = f"{DISTRIBUTION}[{extra}]"
     if "vcs_info" in origin:
-        return f"pip install '{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}'"
-    if not url.startswith("file:"):
-        return f"pip install '{DISTRIBUTION}[{extra}]'"
-    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
-    return f"pip install {editable}'{path}[{extra}]'"
+        what += f" @ {origin['vcs_info'].get('vcs', 'git')}+{url}"
+    elif url.startswith("file:"):
+        what = f"{unquote(urlsplit(url).path)}[{extra}]"
+        editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}{quote(what)}"
 
 
 def _origin() -> dict[str, Any]:
