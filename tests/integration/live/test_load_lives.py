@@ -177,8 +177,12 @@ def fallen(bootstrap: str, folder: Path, lists: Mapping[str, Sequence[str]], par
     with ExitStack() as stack:
         groups = Groups(stack, bootstrap, folder, list(lists), (partitions,))
         for name, each in members.items():
-            groups.by_name[name].step("members join")
-            for member, assignors in each.items():
+            groups.by_name[name].step("the first member joins")
+            groups.start(name, "m1", each["m1"])
+        groups.stable()  # it leads; law A1 can't replay some of the others, which might be all who lead
+        for name, each in members.items():
+            groups.by_name[name].step("the others join")
+            for member, assignors in list(each.items())[1:]:
                 groups.start(name, member, assignors)
         for name, began in groups.stable().items():
             counts = [sum(map(len, topics.values())) for topics in began.owned.values()]
