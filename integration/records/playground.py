@@ -24,9 +24,10 @@ _POLL_MS = 200
 
 
 class Playground:
-    """A producer with skewed keys, and two members of a group; all with their clients' default settings.
+    """A producer with skewed keys, and two members of a group; heartbeats and timeouts are their clients' defaults.
 
-    The first of 200 keys has a sixth of the records, the second half as many as the first, and so on (Zipf).
+    The members have our `CooperativeStickyAssignor` and begin at the first record. The first of 200 keys has a sixth of
+    the records, the second half as many as the first, the third a third (Zipf).
 
     Args:
         connection: A broker on which the topic exists.
