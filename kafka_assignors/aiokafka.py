@@ -18,7 +18,7 @@ aiokafka differs from kafka-python in three ways:
 from __future__ import annotations
 
 import sys
-import uuid
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any
 
 from .constructor import KeywordOptions
+from .core.declaration import MemberOptions, Needs, Options, unknown
 from .core.group import NO_GENERATION, TopicPartition
 from .core.group import options as options_
 from .core.group.facts import Fact, hidden
@@ -33,13 +34,14 @@ from .core.group.order import utf16
 from .core.reading import decode
 from .core.sticky import GOALS, Matrix
 from .core.strategies import strategy
-from .core.weighted.model import EPSILON, Weights, one_capacity, one_limit
-from .core.wire import compact
-from .core.wire import weighted as carried
+from .core.weighted import options as by_work
+from .core.weighted.hysteresis import PARTITION_S
+from .core.weighted.model import EPSILON, Weights
+from .core.wire import balance, compact
 from .core.wire.protocol import Subscription, encode_subscription, read_subscription
 from .errors import ConfigError, install
 from .fact_log import FactLog, log
-from .weight_source import WeightSource
+from .weight_source import Figures
 
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
@@ -111,6 +113,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
     name = ""
 
     def __init__(self, name: str, *, rack: str | None = None, **options: Any) -> None:
+        known = strategy(name).declared.of_consumers()
+        for option in options:
+            if option not in known:
+                raise unknown(f"assignor {name!r}", option, known)
         self._strategy = strategy(name, **options)
         if name in ("weighted", "lag") and not isinstance(self, _ByWork):
             instead = "WeightedAssignor(weights=…)" if name == "weighted" else "LagAssignor(lag=…)"
@@ -120,9 +126,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
                 f"aiokafka does not support {name}: its members revoke all partitions before they join, and "
                 f"its leader can't see what others hold; use {_COOPERATIVE[name]}"
             )
-        if rack is not None and not isinstance(rack, str):
-            raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
-        self.name, self.rack = name, rack or None
+        self.name, self.rack = name, MemberOptions.rack.of_consumer(rack) or None
         self._start_anew()
         self._strategy.load()
 
@@ -289,38 +293,45 @@ class CoPartitionedAssignor(Assignor):
         super().__init__("copartitioned", rack=rack, topics=topics, rack_costs=rack_costs, goals=goals)
 
 
+_WITHOUT = {
+    Needs.METER: (
+        "aiokafka's consumers have no load meter: give {} instead, from your own measurements or the pipeline's file"
+    ),
+    Needs.REQUEST: "aiokafka's members can't ask for a rebalance",
+    Needs.COOPERATIVE: "aiokafka supports eager rebalancing only",
+}
+
+
+def _lacking(declared: type[Options]) -> Mapping[str, str]:
+    """Options that need what aiokafka's consumers can't do -> the reason."""
+    return {
+        name: _WITHOUT[each.needs].format("weights= or weights_file=")
+        for name, each in declared.of_consumers().items()
+        if each.needs is not None
+    }
+
+
 class _ByWork(Assignor):
     """What the assignors by work share; they measure nothing themselves, as aiokafka's consumers have no meter.
 
     Args:
         name: The strategy.
-        source: Arguments of `WeightSource`.
-        capacity, priority, max_work: Of this member.
-        rack, options: See `Assignor`.
+        declared: The declaration of its options.
+        rack: See `Assignor`.
+        given: The other options, by name.
 
     Raises:
         ConfigError: An argument is not as described.
     """
 
-    def __init__(
-        self,
-        name: str,
-        source: tuple[Any, Any],
-        *,
-        capacity: float,
-        rack: str | None,
-        priority: int = 0,
-        max_work: float | None = None,
-        **options: Any,
-    ) -> None:
-        self._source_of, self._source_name = source, name
-        self._own = carried.Own(one_capacity(capacity), 0, 0, *one_limit(priority, max_work))
-        super().__init__(name, rack=rack, **options)
+    def __init__(self, name: str, declared: type[by_work.ByWork], *, rack: str | None, **given: Any) -> None:
+        self._given, self._figures_of = declared.chosen(**given), name
+        group = declared.of_group()
+        super().__init__(name, rack=rack, **{option: value for option, value in given.items() if option in group})
 
     def _start_anew(self) -> None:
         super()._start_anew()
-        self._source = WeightSource(self._source_name, *self._source_of)
-        self._number = uuid.uuid4().hex
+        self._figures = Figures(self._figures_of, self._given)
 
     @_OfInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
@@ -331,92 +342,103 @@ class _ByWork(Assignor):
 
     def _user_data(self, instance_id: str | None) -> bytes | None:
         held = self._owned or ()
-        known = self._source.known(held, self._generation, 0.0)
-        data, why = carried.encode_within(
-            held,
-            self._generation,
-            self.rack,
-            instance_id,
-            options_.tell(self._strategy.told_options()),
-            self._own,
-            carried.chosen({t: w for t, w in known.items() if t in self._topics}, held, instance_id or self._number),
+        told = options_.tell(self._strategy.told_options())
+        return self._figures.user_data(
+            held, held, self._topics, self._generation, self.rack, instance_id, told, time.monotonic()
         )
-        if why:
-            self._source.warn(why)
-        return data
 
-
-_NO_METER = (
-    "aiokafka's consumers have no load meter, and its members can't ask for a rebalance: give {} instead, "
-    "from your own measurements or the pipeline's file"
-)
+    @_OfInstance
+    def on_assignment(self, assignment: Any) -> None:
+        """As `Assignor.on_assignment`; also remember which partitions moved here, as the leader tells."""
+        had = self._owned or ()
+        super().on_assignment(assignment)
+        told = balance.decode(assignment.user_data)
+        moves = (told.moved, told.withheld) if told is not None else (0, 0)
+        self._figures.rests.adopted(set(had), self._owned or (), moves, time.monotonic())
 
 
 class WeightedAssignor(_ByWork):
     """``weighted``: see `kafka_assignors.core.weighted.placing.assign`. Members are eager.
 
-    Args:
-        weights, weights_file, capacity, priority, max_work, epsilon, move_budget, hysteresis: As of kafka-python's
-            `kafka_assignors.WeightedAssignor`.
-        meter, check_every_s: Refused.
-        rack: See `Assignor`.
+    The options are those of `kafka_assignors.WeightedAssignor`, without `meter`, `check_every_s`, `rest_s` and
+    `protocol`: aiokafka's consumers have no load meter, and its members can't ask for a rebalance.
 
     Raises:
         ConfigError: An argument is not as described.
     """
+
+    lacks = _lacking(by_work.Weighted)
 
     def __init__(
         self,
         *,
         weights: Weights | Callable[[], Weights] | None = None,
         weights_file: str | PathLike[str] | None = None,
-        meter: str | None = None,
-        check_every_s: float | None = None,
         capacity: float = 1.0,
         priority: int = 0,
         max_work: float | None = None,
+        state: Weights | Callable[[], Weights] | None = None,
         epsilon: float = EPSILON,
         move_budget: int | None = None,
         hysteresis: bool = False,
+        partition_rest_s: float = PARTITION_S,
         rack: str | None = None,
     ) -> None:
-        if (meter, check_every_s) != (None, None):
-            raise ConfigError(_NO_METER.format("weights= or weights_file="))
         super().__init__(
             "weighted",
-            (weights, weights_file),
+            by_work.Weighted,
+            weights=weights,
+            weights_file=weights_file,
             capacity=capacity,
             priority=priority,
             max_work=max_work,
-            rack=rack,
+            state=state,
             epsilon=epsilon,
             move_budget=move_budget,
             hysteresis=hysteresis,
+            partition_rest_s=partition_rest_s,
+            rack=rack,
         )
 
 
 class LagAssignor(_ByWork):
     """``lag``: as `WeightedAssignor`, by lag alone.
 
-    Args:
-        lag: Records behind per topic-partition, or a callable that returns them.
-        parity: ``"grantneale"``: the rule of kafka-lag-based-assignor; see `kafka_assignors.LagAssignor`.
-        rack: See `Assignor`.
+    The options are those of `kafka_assignors.LagAssignor`, without `check_every_s`, `rest_s` and `protocol`. `lag` must
+    be given, because members measure none.
 
     Raises:
         ConfigError: An argument is not as described, or `lag` is missing.
     """
+
+    lacks = _lacking(by_work.Lag)
 
     def __init__(
         self,
         *,
         lag: Weights | Callable[[], Weights] | None = None,
         parity: str | None = None,
+        capacity: float = 1.0,
+        epsilon: float = EPSILON,
+        move_budget: int | None = None,
+        hysteresis: bool = False,
+        partition_rest_s: float = PARTITION_S,
         rack: str | None = None,
     ) -> None:
         if lag is None:
-            raise ConfigError(_NO_METER.format("lag="))
-        super().__init__("lag", (lag, None), capacity=1.0, rack=rack, parity=parity)
+            raise ConfigError(_WITHOUT[Needs.METER].format("lag="))
+        super().__init__(
+            "lag",
+            by_work.Lag,
+            lag=lag,
+            parity=parity,
+            capacity=capacity,
+            epsilon=epsilon,
+            move_budget=move_budget,
+            hysteresis=hysteresis,
+            partition_rest_s=partition_rest_s,
+            rack=rack,
+        )
 
 
 def _calling_frames() -> Iterator[dict[str, Any]]:

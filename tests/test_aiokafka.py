@@ -24,7 +24,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from kafka_assignors import aiokafka
 from kafka_assignors.core.strategies import STRATEGIES
-from kafka_assignors.core.wire import userdata
+from kafka_assignors.core.wire import balance, userdata
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import ConfigError, UnknownName, install
@@ -196,6 +196,16 @@ def test_members_by_work_send_their_weights_and_capacity():
     }
 
 
+def test_a_partition_that_moved_to_a_member_rests_there():
+    made = aiokafka.WeightedAssignor(weights={"t": [1.0]}, hysteresis=True)
+    for partitions, moved in (([0], 0), ([0, 1], 1)):
+        told = balance.encode(balance.Balance(1.0, 1.0, 3, 3, 0, moved))
+        made.on_assignment(ConsumerProtocolMemberAssignment(0, [("t", partitions)], told))
+
+    (resting,) = carried.decode(decode_subscription(made.metadata(["t"])).user_data, {"t": 3}).moving.resting
+    assert resting == ("t", 1), "0 had no owner before"
+
+
 def test_cooperative_sticky_is_refused_with_the_reason():
     with pytest.raises(ConfigError, match=r"aiokafka does not support cooperative-sticky: .* use StickyAssignor"):
         aiokafka.Assignor("cooperative-sticky")
@@ -208,8 +218,8 @@ def test_cooperative_sticky_is_refused_with_the_reason():
     [
         (lambda: aiokafka.Assignor("fair"), UnknownName, "unknown assignor 'fair'; known: range, "),
         (lambda: aiokafka.Assignor("weighted"), ConfigError, r"use WeightedAssignor\(weights="),
-        (lambda: aiokafka.WeightedAssignor(meter="work"), ConfigError, "have no load meter.* give weights= or"),
-        (lambda: aiokafka.WeightedAssignor(check_every_s=20), ConfigError, "can't ask for a rebalance"),
+        (lambda: aiokafka.WeightedAssignor(**{"meter": "work"}), ConfigError, "have no load meter.* give weights= or"),
+        (lambda: aiokafka.WeightedAssignor(**{"check_every_s": 20}), ConfigError, "can't ask for a rebalance"),
         (lambda: aiokafka.WeightedAssignor(weights={("t", 0): -1}), ConfigError, "finite and at least 0"),
         (lambda: aiokafka.LagAssignor(), ConfigError, "give lag= instead"),
         (lambda: aiokafka.RangeAssignor(rack=5), ConfigError, "rack must be a string like 'eu-1a' or None, not 5"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..errors import ConfigError
 from .broker import ranges, uniform
 from .broker.topics import TopicIds
+from .declaration import Of, Option, Options, among, flag, optional
 from .group import Group, Member, Partitions
 from .group.assignment import Assignment
 from .group.facts import Fact, of_topics, ordered
@@ -18,35 +20,55 @@ PROTOCOL = "consumer"
 """``group.protocol`` of members whose broker assigns."""
 
 
+def _ids(value: Any) -> TopicIds:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    return TopicIds(value)
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        raise ValueError
+    return list(value)
+
+
+class BrokerOptions(Options):
+    """The options of the broker's assignors; only plans have them."""
+
+    protocol = Option(
+        "str", PROTOCOL, f"'classic' or {PROTOCOL!r}", "The group's protocol.", among(PROTOCOL), of=Of.PLAN
+    )
+    topic_ids = Option(
+        "Mapping[str, str] | None", None, "topic -> id as Kafka prints it, or None",
+        "The topics' ids, which decide ties; a group of several topics needs them.",
+        optional(_ids), of=Of.PLAN,
+    )  # fmt: skip
+    order = Option(
+        "Sequence[str] | None", None, "a list of member ids, or None",
+        "The order in which the broker takes members, if the group's member ids are not the broker's.",
+        optional(_names), of=Of.PLAN,
+    )  # fmt: skip
+    alike = Option(
+        "bool | None", None, "true or false, or None if nobody has a pattern",
+        "Whether the broker counts the members' subscriptions as equal (`core.broker.uniform.alike_subscribed`).",
+        optional(flag), of=Of.PLAN,
+    )  # fmt: skip
+
+
 class BrokerSide(Strategy):
     """An assignor that runs in the broker. What members own is their current target assignment.
 
-    A group lists its members in the order in which they joined, which matters if hash codes collide.
-
-    Options:
-        protocol: ``"consumer"``.
-        topic_ids: topic -> id as Kafka prints it; a group of several topics needs them, because ids decide ties.
-        order: Member ids in the order in which the broker takes them, if the group's member ids are not the broker's.
-        alike: Whether the broker counts the members' subscriptions as equal. It compares lists and patterns, and lists
-            beside patterns are never equal, even if all members get the same topics
-            (`core.broker.uniform.alike_subscribed`). None: nobody has a pattern.
+    A group lists its members in the order in which they joined, which matters if hash codes collide. The broker
+    compares lists and patterns of topics, and lists beside patterns are never equal, even if all members get the same
+    topics.
     """
 
-    def configure(
-        self,
-        protocol: str = PROTOCOL,
-        topic_ids: Mapping[str, str] | None = None,
-        order: Sequence[str] | None = None,
-        alike: bool | None = None,
-    ) -> None:
-        if protocol != PROTOCOL:
-            raise ConfigError(f"protocol must be 'classic' or {PROTOCOL!r}, not {protocol!r}")
-        self._ids = None if topic_ids is None else TopicIds(topic_ids)
-        self._known = frozenset(topic_ids or ())
-        self._order = None if order is None else list(order)
-        if alike is not None and not isinstance(alike, bool):
-            raise ConfigError(f"alike must be true or false, or None if nobody has a pattern, not {alike!r}")
-        self._alike = alike
+    declared = BrokerOptions
+    given: BrokerOptions
+
+    def configure(self) -> None:
+        self._ids, self._order, self._alike = self.given.topic_ids, self.given.order, self.given.alike
+        self._known = frozenset(self.options.get("topic_ids") or ())
 
     def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
         group = decoded.group

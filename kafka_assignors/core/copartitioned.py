@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError
+from .declaration import CooperativeOptions as Cooperative
+from .declaration import MemberOptions, Option
 from .group import Group, Member
 from .group.assignment import Assignment
 from .group.claims import Claims, resolve
@@ -28,6 +30,7 @@ from .group.facts import Fact, some
 from .group.indexed import UNASSIGNED, Indexed, Ints
 from .group.order import utf16
 from .sticky import GOALS, sticky
+from .sticky import objective as objective_
 from .sticky.objective import Objective
 from .sticky.racks import Priced, RackCosts, distinct, position_costs
 
@@ -57,6 +60,28 @@ def check(topics: Any) -> Sets | None:
                 raise ConfigError(f"topics has {name!r} twice; a topic is in one set of co-partitioned topics")
             seen.add(name)
     return tuple(tuple(sorted(names, key=utf16)) for names in topics)
+
+
+class Options(MemberOptions):
+    """The options of ``copartitioned``."""
+
+    topics = Option(
+        "Sequence[Sequence[str]] | None", None, "a list of lists like [['orders', 'payments']], or None",
+        "Sets of co-partitioned topics. None: topics with the same partition count and the same subscribers.",
+        check,
+    )  # fmt: skip
+    rack_costs = objective_.Options.rack_costs.at(DEFAULT.rack_costs)
+    goals = objective_.Options.goals.at(DEFAULT.goals)
+
+    objective: Objective
+
+    def validate(self) -> None:
+        """The goals and the costs of racks make the objective."""
+        self.objective = Objective(self.rack_costs, self.goals)
+
+
+class CooperativeOptions(Options, Cooperative):
+    """The options of ``cooperative-copartitioned``."""
 
 
 def assign(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import ConfigError, UnknownName
 from . import copartitioned
 from .broker_side import BROKER_SIDE, PROTOCOL
+from .declaration import Options
 from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
@@ -24,12 +25,14 @@ from .group.order import utf16
 from .java import sticky as java_sticky
 from .stateless import consistent, fixed, metaq, rocketmq, roundrobin
 from .stateless import range as range_
-from .sticky import GOALS, Matrix, cooperative, sticky
+from .sticky import cooperative, sticky
+from .sticky import objective as objective_
 from .sticky.objective import Objective
-from .strategy import Decoded, Joined, Self, Strategy, plain
+from .strategy import Decoded, Joined, Self, Strategy
+from .weighted import options as by_work
 from .weighted import placing
 from .weighted.engine import Solution
-from .weighted.model import EPSILON, Model, Weights, checked, wishes
+from .weighted.model import Model
 from .wire import balance, bulk, compact, userdata
 from .wire import weighted as carried
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, with_user_data
@@ -58,23 +61,22 @@ class Stateless(Strategy):
 class MetaqConsistentHash(Strategy):
     """See `metaq.consistent_hash`."""
 
-    def configure(self, broker_id: int = 0) -> None:
-        self._broker_id = metaq.check_broker_id(broker_id)
+    declared = metaq.Options
+    given: metaq.Options
 
     @property
     def hashes_ids(self) -> bool:
         return True
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return metaq.consistent_hash_owners(indexed, broker_id=self._broker_id)
+        return metaq.consistent_hash_owners(indexed, broker_id=self.given.broker_id)
 
 
 class RocketmqConsistentHash(Strategy):
     """See `rocketmq.consistent_hash`."""
 
-    def configure(self, virtual_nodes: int = rocketmq.VIRTUAL_NODES, broker_name: str = rocketmq.BROKER_NAME) -> None:
-        rocketmq.check_consistent_hash(virtual_nodes, broker_name)
-        self._virtual_nodes, self._broker_name = virtual_nodes, broker_name
+    declared = rocketmq.RingOptions
+    given: rocketmq.RingOptions
 
     @property
     def hashes_ids(self) -> bool:
@@ -82,19 +84,19 @@ class RocketmqConsistentHash(Strategy):
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
         return rocketmq.consistent_hash_owners(
-            indexed, virtual_nodes=self._virtual_nodes, broker_name=self._broker_name
+            indexed, virtual_nodes=self.given.virtual_nodes, broker_name=self.given.broker_name
         )
 
 
 class MachineRoomNearby(Strategy):
     """See `rocketmq.machine_room_nearby`."""
 
-    def configure(self, inner: str = "average") -> None:
-        self._inner = rocketmq.check_inner(inner)
+    declared = rocketmq.RoomOptions
+    given: rocketmq.RoomOptions
 
     @property
     def hashes_ids(self) -> bool:
-        return self._inner == "rocketmq-consistent-hash"
+        return self.given.inner == "rocketmq-consistent-hash"
 
     def needs(self) -> Collection[str]:
         return "racks", "leaders"
@@ -103,27 +105,22 @@ class MachineRoomNearby(Strategy):
         return rocketmq.without_room(group)
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return rocketmq.machine_room_nearby_owners(indexed, inner=self._inner)
+        return rocketmq.machine_room_nearby_owners(indexed, inner=self.given.inner)
 
 
 class ConsistentHash(Strategy):
     """See `consistent.assign`."""
 
-    def configure(
-        self,
-        epsilon: float | None = consistent.EPSILON,
-        virtual_nodes: int = consistent.VIRTUAL_NODES,
-        hash: str = "md5",
-    ) -> None:
-        consistent.check(epsilon, virtual_nodes, hash)
-        self._epsilon, self._virtual_nodes, self._hash = epsilon, virtual_nodes, hash
+    declared = consistent.Options
+    given: consistent.Options
 
     @property
     def hashes_ids(self) -> bool:
         return True
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return consistent.owners(indexed, epsilon=self._epsilon, virtual_nodes=self._virtual_nodes, hash=self._hash)
+        given = self.given
+        return consistent.owners(indexed, epsilon=given.epsilon, virtual_nodes=given.virtual_nodes, hash=given.hash)
 
 
 class Config(Strategy):
@@ -138,27 +135,26 @@ class Config(Strategy):
         self._fallbacks = fallbacks
         super().__init__(name)
 
-    unsent: Mapping[str, Any] = {"uncovered": "error"}
+    declared = fixed.Options
+    given: fixed.Options
 
-    def configure(self, table: fixed.Table | None = None, uncovered: str = "roundrobin") -> None:
-        if not isinstance(uncovered, str) or (uncovered != "error" and uncovered not in self._fallbacks):
-            raise ConfigError(f"uncovered must be 'error' or one of {', '.join(self._fallbacks)}, not {uncovered!r}")
-        self._table = fixed.check({} if table is None else table)
+    def configure(self) -> None:
+        uncovered = self.given.uncovered
         self._fallback = None if uncovered == "error" else self._fallbacks[uncovered].place
         self._hashes_ids = uncovered != "error" and self._fallbacks[uncovered].hashes_ids
 
     @property
     def hashes_ids(self) -> bool:
-        return bool(self._table) or self._hashes_ids  # a table names a dynamic member by its id
+        return bool(self.given.table) or self._hashes_ids  # a table names a dynamic member by its id
 
     def needs(self) -> Collection[str]:
         return "racks", "leaders"
 
     def facts(self, group: Group) -> Iterable[Fact]:
-        return fixed.deviations(group, self._table)
+        return fixed.deviations(group, self.given.table)
 
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return fixed.owners(indexed, self._table, self._fallback)
+        return fixed.owners(indexed, self.given.table, self._fallback)
 
 
 class Optimal(Strategy):
@@ -168,20 +164,17 @@ class Optimal(Strategy):
     bearable: Collection[str] = ()
     """Laws that Java's assignor may break: its assignment is used anyway, and a fact reports the violation."""
 
-    def configure(
-        self,
-        parity: str | None = None,
-        rack_costs: str | Matrix = "replica",
-        goals: Sequence[str] = GOALS[0],
-    ) -> None:
-        if parity not in (None, "java"):
-            raise ConfigError(f"parity must be 'java' or None, not {parity!r}")
-        self.objective = Objective(rack_costs, goals)
-        self._java = parity == "java"
-        if self._java and self.objective != Objective():
-            raise ConfigError(
-                f"parity='java' uses Java's own goals; rack_costs={rack_costs!r}, goals={goals!r} need parity=None"
-            )
+    declared: ClassVar[type[Options]] = objective_.Options
+    given: objective_.Options | copartitioned.Options
+
+    @property
+    def objective(self) -> Objective:
+        """The goals and the costs of racks."""
+        return self.given.objective
+
+    @property
+    def _java(self) -> bool:
+        return isinstance(self.given, objective_.Options) and self.given.parity == "java"
 
     @property
     def hashes_ids(self) -> bool:
@@ -261,6 +254,7 @@ class Sticky(Optimal):
 class CooperativeSticky(Optimal):
     """``cooperative-sticky``: the optimal assignment in two rebalances; see `cooperative.assign`."""
 
+    declared = objective_.CooperativeOptions
     withholds = True
     bearable = ("hand-over", "covered")
 
@@ -323,24 +317,20 @@ class CompactSticky(Optimal):
 class CoPartitioned(CompactSticky):
     """Equal partition numbers of co-partitioned topics at one member; see `copartitioned.assign`."""
 
-    def configure(
-        self,
-        topics: Sequence[Sequence[str]] | None = None,
-        rack_costs: str | Matrix = "replica",
-        goals: Sequence[str] = copartitioned.DEFAULT.goals,
-    ) -> None:
-        super().configure(None, rack_costs, goals)
-        self._topics = copartitioned.check(topics)
+    declared = copartitioned.Options
+    given: copartitioned.Options
 
     def facts(self, group: Group) -> Iterable[Fact]:
-        return copartitioned.facts(group, self._topics)
+        return copartitioned.facts(group, self.given.topics)
 
     def bundled(self, claims: Claims) -> copartitioned.Bundles:
         """The bundles of a group; the goals are theirs."""
-        return copartitioned.bundled(claims, self._topics, self.objective)
+        return copartitioned.bundled(claims, self.given.topics, self.objective)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
-        return copartitioned.owners(claims or resolve(indexed.group), topics=self._topics, objective=self.objective)
+        return copartitioned.owners(
+            claims or resolve(indexed.group), topics=self.given.topics, objective=self.objective
+        )
 
 
 class CooperativeCoPartitioned(CoPartitioned):
@@ -350,6 +340,7 @@ class CooperativeCoPartitioned(CoPartitioned):
     several members, a member keeps what it holds and should have.
     """
 
+    declared = copartitioned.CooperativeOptions
     withholds = True
 
     def user_data(
@@ -385,37 +376,26 @@ class CooperativeCoPartitioned(CoPartitioned):
         return cooperative.withheld(claims, super().owners(indexed, claims))
 
 
-_OF_MEMBERS = ("meter", "lag", "check_every_s", "rest_s", "partition_rest_s")
-"""Arguments of the assignors by work that decide what a member tells, and when."""
-
-
 class ByWork(Strategy):
     """What the strategies by work share; see `weighted.placing.assign`. Each member is cooperative or eager.
 
     In a live group, members send weights, capacities and the protocol in user data: see `wire.weighted`.
 
     Attributes:
-        placing: The validated options; `configure` of a subclass sets it.
+        placing: What the options say.
     """
 
+    declared: ClassVar[type[Options]] = by_work.ByWork
+    given: by_work.ByWork
     placing: placing.Placing
     uses_claims = True
     withholds = True
-    individual = (
-        *("weights", "weights_file", "capacity", "eager", "protocol"),
-        *_OF_MEMBERS,
-        *("priority", "max_work", "state", "checks", "since_s", "resting", "seconds"),
-    )
+
+    def configure(self) -> None:
+        self.placing = placing.placing_of(self.given)
 
     def needs(self) -> Collection[str]:
         return ("racks",)
-
-    def as_json(self, option: str, value: Any) -> Any:
-        if option in ("weights", "state"):
-            return checked(value)
-        if option == "resting":
-            return {topic: list(ids) for topic, ids in wishes(resting=value).resting.items()}
-        return sorted(value) if option == "eager" and not isinstance(value, bool) else plain(value)
 
     def load(self) -> None:
         placing.load()
@@ -541,64 +521,19 @@ class ByWork(Strategy):
 class Weighted(ByWork):
     """``weighted``: placement by work, throughput or any other weight."""
 
-    def configure(  # one parameter per option
-        self,
-        weights: Weights | None = None,
-        capacity: Mapping[str, float] | None = None,
-        epsilon: float = EPSILON,
-        move_budget: int | None = None,
-        hysteresis: bool = False,
-        eager: bool | Collection[str] = False,
-        priority: Mapping[str, int] | None = None,
-        max_work: Mapping[str, float] | None = None,
-        state: Weights | None = None,
-        checks: int = 0,
-        since_s: float | None = None,
-        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
-        seconds: bool = False,
-    ) -> None:
-        self.placing = placing.placing_of(
-            weights,
-            capacity,
-            epsilon,
-            move_budget,
-            hysteresis,
-            eager,
-            priority,
-            max_work,
-            state,
-            checks,
-            since_s,
-            resting,
-            seconds,
-        )
+    declared = by_work.Weighted
+    given: by_work.Weighted
 
 
 class Lag(ByWork):
     """``lag``: placement by lags; ``parity="grantneale"`` places by `weighted.placing.by_lag`."""
 
-    def configure(  # one parameter per option
-        self,
-        weights: Weights | None = None,
-        capacity: Mapping[str, float] | None = None,
-        epsilon: float = EPSILON,
-        move_budget: int | None = None,
-        hysteresis: bool = False,
-        eager: bool | Collection[str] = False,
-        checks: int = 0,
-        resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
-        parity: str | None = None,
-    ) -> None:
-        if parity not in (None, "grantneale"):
-            raise ConfigError(f"parity must be 'grantneale' or None, not {parity!r}")
-        self.placing = placing.placing_of(
-            weights, capacity, epsilon, move_budget, hysteresis, eager, checks=checks, resting=resting
-        )
-        self._parity = parity is not None
+    declared = by_work.Lag
+    given: by_work.Lag
 
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:
         model, solution = super()._solved(claims)
-        if not self._parity:
+        if self.given.parity is None:
             return model, solution
         owner = placing.by_lag(claims, self.placing)
         return model, replace(solution, owner=owner, now=placing.handed_over(claims, owner, self.placing))
@@ -643,7 +578,7 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
     CooperativeSticky("cooperative-sticky"),
     CompactSticky("compact-sticky"),
     *_STATELESS.values(),
-    Config("config", fallbacks=_STATELESS),
+    Config("config", fallbacks={name: _STATELESS[name] for name in fixed.FALLBACKS}),
     Weighted("weighted"),
     CoPartitioned("copartitioned"),
     CooperativeCoPartitioned("cooperative-copartitioned"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import ConfigError
+from .declaration import MemberOptions, Of, Options, plain, unknown
 from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
@@ -45,30 +45,31 @@ class Decoded:
 class Strategy:
     """One strategy; a subclass is a family of strategies. Strategies with equal names and options are equal.
 
-    A family defines `owners`. It defines `configure` if it has options, and `needs` and `facts` if the defaults do not
-    apply. A family with claims defines how they are written (`user_data`, `claiming`) and read (`claims_of`). It
-    defines `agreed` if members send more than options and claims.
+    A family defines `owners`. If it has options, it names the class that declares them, and defines `configure` if
+    anything is computed from them. It defines `needs` and `facts` if the defaults do not apply. A family with claims
+    defines how they are written (`user_data`, `claiming`) and read (`claims_of`). It defines `agreed` if members send
+    more than options and claims.
 
     Args:
         name: Its protocol name, as members offer it in JoinGroup.
 
     Attributes:
+        declared: The class that declares its options.
+        given: The values of all options.
         options: The options chosen, all JSON values; see `with_options`.
         uses_claims: Whether its assignment depends on what members claim to hold.
         withholds: Whether a partition that leaves a member that still holds it stays unassigned for one rebalance.
-        individual: Names of options that each member sets for itself, and of assignor arguments that decide what the
-            member sends. There is no vote on them, and a replay reads them from the bytes.
-        unsent: Option -> a value with which a leader raises. Members don't send it, and it is refused from them.
     """
 
+    declared: ClassVar[type[Options]] = MemberOptions
+    given: Options
     uses_claims = False
     withholds = False
-    individual: Collection[str] = ()
-    unsent: Mapping[str, Any] = {}
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.options: Mapping[str, Any] = {}
+        self.given = self.declared()
         self.configure()
 
     def __eq__(self, other: object) -> bool:
@@ -83,18 +84,28 @@ class Strategy:
         return f"{type(self).__name__}({self.name!r}{options})"
 
     def configure(self) -> None:
-        """Check and store the options. One keyword per option, each with its default.
-
-        Raises:
-            ConfigError: An option's value is invalid.
-        """
+        """Compute what follows from `given`."""
 
     def load(self) -> None:
         """Import the modules that take long to import; call it before the first join."""
 
     def defaults(self) -> Mapping[str, Any]:
-        """All options, with their defaults."""
-        return {name: each.default for name, each in signature(self.configure).parameters.items()}
+        """All options that a plan takes, with their defaults."""
+        return {name: each.in_plans[1] for name, each in self.declared.of_plans().items()}
+
+    @property
+    def individual(self) -> Collection[str]:
+        """Names of options that each member sets for itself, and of those of plans alone.
+
+        There is no vote on them, and a replay reads them from the bytes.
+        """
+        declared = self.declared.declared.items()
+        return {name for own, each in declared if each.of is not Of.GROUP for name in (own, each.called)}
+
+    @property
+    def unsent(self) -> Mapping[str, Any]:
+        """Option -> a value with which a leader raises. Members don't send it, and it is refused from them."""
+        return {name: each.unsent for name, each in self.declared.of_group().items() if each.unsent is not None}
 
     def with_options(self: Self, /, **options: Any) -> Self:
         """This strategy with these options, all others at their defaults.
@@ -105,27 +116,20 @@ class Strategy:
         known = self.defaults()
         for option in options:
             if option not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ConfigError(f"assignor {self.name!r} has no option {option!r}; {has}")
+                raise unknown(f"assignor {self.name!r}", option, known)
         made = copy.copy(self)
-        configure: Callable[..., None] = made.configure
-        configure(**options)
-        made.options = {name: self.as_json(name, value) for name, value in options.items()}
+        made.given = self.declared(**options)
+        made.options = {name: self.declared.declared[name].json(value) for name, value in options.items()}
+        made.configure()
         return made
-
-    def as_json(self, option: str, value: Any) -> Any:  # noqa: ARG002 (for families whose options are no JSON values)
-        """An option's value as a JSON value, copied from the caller's."""
-        return plain(value)
 
     def told_options(self) -> Mapping[str, Any]:
         """The options that members send to each other: those with other values than the defaults."""
-        known = self.defaults()
+        group, unsent = self.declared.of_group(), self.unsent
         return {
             name: value
             for name, value in self.options.items()
-            if name not in self.individual
-            and value != plain(known[name])
-            and not (name in self.unsent and value == self.unsent[name])
+            if name in group and value != plain(group[name].default) and not (name in unsent and value == unsent[name])
         }
 
     def as_told(self: Self, told: bytes) -> Self | None:
@@ -357,10 +361,3 @@ class Strategy:
             return Indexed(group), None
         claims = claims or resolve(group)
         return claims.indexed, claims
-
-
-def plain(value: Any) -> Any:
-    """A copy as a JSON value: a caller's dict or list may change later, and JSON reads a tuple back as a list."""
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value

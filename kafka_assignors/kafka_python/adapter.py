@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..constructor import KeywordOptions
+from ..core.declaration import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
+from ..core.declaration import CooperativeOptions, MemberOptions
 from ..core.group import NO_GENERATION, TopicPartition
 from ..core.group.order import utf16
 from ..core.wire import userdata
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
     from ..core.strategy import Strategy
 
 Self = TypeVar("Self", bound="Assignor")
-
-PROTOCOLS = ("auto", "cooperative", "eager")
-"""Valid values of `protocol`."""
 
 
 class _ClosesConsumerOnError(KeywordOptions):
@@ -72,17 +71,15 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
     name: str
     _strategy_name: str  # separate from `name`: a subclass can use the same strategy under another name
-    _java_defaults: ClassVar[Mapping[str, Any] | None] = None
-    """The strategy's options and their defaults, if its name is one of Java's. With these options a member needs no
+    _java: ClassVar[type[MemberOptions] | None] = None
+    """The declaration of the strategy's options, if its name is one of Java's. With their defaults a member needs no
     strategy before it leads, and imports none: NumPy and the strategies take longer to import than kafka-python."""
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
         self._options = options
-        if self._java_defaults is None or options != self._java_defaults:
+        if not self._as_java:
             self._strategy.load()
-        if rack is not None and not isinstance(rack, str):
-            raise ConfigError(f"rack must be a string like 'eu-1a' or None, not {rack!r}")
-        self.rack = rack
+        self.rack: str | None = MemberOptions.rack.of_consumer(rack)
         self._start_anew()
 
     @functools.cached_property
@@ -90,6 +87,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         from ..core.strategies import strategy
 
         return strategy(self._strategy_name, **self._options)
+
+    @functools.cached_property
+    def _as_java(self) -> bool:
+        """Whether a member needs no strategy before it leads."""
+        if self._java is None:
+            return False
+        return self._options == {name: each.default for name, each in self._java.of_group().items()}
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
@@ -221,7 +225,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
 
     def _user_data(self) -> bytes | None:
         # An aiokafka leader passes only topics and user data to its assignor, so user data repeat the other fields.
-        if self._java_defaults == self._options:
+        if self._as_java:
             return userdata.of_java(self._strategy_name, self._owned, self._generation)
         coordinator = self._attached()
         instance_id = None if coordinator is None else private.instance_id(coordinator)
@@ -257,7 +261,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         subscribed = set().union(*{id(each.topics): each.topics for each in decoded}.values())
         partitions = partition_counts(cluster, subscribed)
         sent = [(each.member_id, each.group_instance_id, own) for each, own in zip(joined, decoded, strict=True)]
-        if self._java_defaults == self._options:
+        if self._as_java:
             from ..core import small  # a member that restarts leads nothing: its start need not wait for this
 
             simple = small.assigned(self._strategy_name, sent, partitions)
@@ -295,10 +299,8 @@ class Cooperative(Assignor):
     """
 
     def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
-        if protocol not in PROTOCOLS:
-            raise ConfigError(f"protocol must be 'auto', 'cooperative' or 'eager', not {protocol!r}")
+        self._protocol: str = CooperativeOptions.protocol.of_consumer(protocol)
         super().__init__(rack=rack, **options)
-        self._protocol = protocol
 
     def supported_protocols(self) -> list[Any]:
         """COOPERATIVE and EAGER, or the one that `protocol` names. Also attaches the assignor, as in `Assignor`."""

@@ -12,24 +12,23 @@ and logs each once, as a warning of the logger ``kafka_assignors``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from .adapter import Assignor  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
-from ..core.sticky import GOALS, Matrix
+from ..core.declaration import MemberOptions
+from ..core.sticky import GOALS, Matrix, objective
 from ..errors import UnknownName
 from .adapter import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
 from .adapter import Cooperative
-
-_OPTIMAL: Mapping[str, Any] = {"parity": None, "rack_costs": "replica", "goals": GOALS[0]}
 
 
 class RangeAssignor(Assignor):
     """``range``: see `kafka_assignors.core.stateless.range.assign`."""
 
     name = "range"
-    _java_defaults: ClassVar[Mapping[str, Any]] = {}
+    _java = MemberOptions
     _strategy_name = "range"
 
     def __init__(self, *, rack: str | None = None) -> None:
@@ -40,7 +39,7 @@ class RoundRobinAssignor(Assignor):
     """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
 
     name = "roundrobin"
-    _java_defaults: ClassVar[Mapping[str, Any]] = {}
+    _java = MemberOptions
     _strategy_name = "roundrobin"
 
     def __init__(self, *, rack: str | None = None) -> None:
@@ -86,7 +85,7 @@ class StickyAssignor(_Sticky):
     """
 
     name = "sticky"
-    _java_defaults = _OPTIMAL
+    _java = objective.Options
     _strategy_name = "sticky"
 
 
@@ -186,7 +185,7 @@ class CooperativeStickyAssignor(Cooperative):
     """
 
     name = "cooperative-sticky"
-    _java_defaults = _OPTIMAL
+    _java = objective.CooperativeOptions
     _strategy_name = "cooperative-sticky"
 
     def __init__(

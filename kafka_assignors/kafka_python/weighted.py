@@ -11,14 +11,13 @@ from typing import Any
 
 from ..core.group import options as options_
 from ..core.weighted import loop as loop_
+from ..core.weighted import options
 from ..core.weighted.hysteresis import GROUP_S, OF_CAPACITY, PARTITION_S
 from ..core.weighted.meter import Meter
-from ..core.weighted.model import EPSILON, Weights, one_capacity, one_limit
+from ..core.weighted.model import EPSILON, Weights
 from ..core.wire import balance
-from ..core.wire import weighted as carried
-from ..errors import ConfigError
 from ..fact_log import log
-from ..weight_source import WeightSource
+from ..weight_source import Figures
 from .adapter import Cooperative  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split
@@ -32,57 +31,43 @@ Requested = Callable[[str], None]
 
 
 class ByWork(Cooperative):
-    """What the assignors by work share: a source of weights, a meter, a loop.
+    """What the assignors by work share: figures, a meter, a loop.
 
     Args:
-        source: Arguments of `WeightSource`.
-        check_every_s, rest_s, epsilon, capacity, priority, max_work, state, partition_rest_s: See `WeightedAssignor`.
-        options: Those of `Cooperative` and of the strategy.
+        declared: The declaration of the options.
+        measures: Kind of its meter; None for none.
+        rack, protocol: See `Cooperative`.
+        given: The other options, by name.
     """
 
     def __init__(
         self,
-        source: tuple[Any, Any, str | None],
+        declared: type[options.ByWork],
+        measures: str | None,
         *,
-        check_every_s: float | None,
-        rest_s: float,
-        epsilon: float,
-        capacity: float,
-        priority: int = 0,
-        max_work: float | None = None,
-        state: Weights | Callable[[], Weights] | None = None,
-        partition_rest_s: float = PARTITION_S,
-        **options: Any,
+        rack: str | None,
+        protocol: str,
+        **given: Any,
     ) -> None:
-        self._source_of, self._state_of = source, state
-        self._loop_of = check_every_s, rest_s, epsilon
-        if (
-            isinstance(partition_rest_s, bool)
-            or not isinstance(partition_rest_s, int | float)
-            or not 0 <= partition_rest_s < math.inf
-        ):
-            raise ConfigError(f"partition_rest_s must be a number of seconds from 0, not {partition_rest_s!r}")
-        self._partition_rest_s = float(partition_rest_s)
-        self._capacity = one_capacity(capacity)
-        self._limit = one_limit(priority, max_work)
-        super().__init__(epsilon=epsilon, **options)
+        self._given, self._meter_of = declared.chosen(**given), measures
+        self._loop_of = given["check_every_s"], given["rest_s"], given["epsilon"]
+        group = declared.of_group()
+        super().__init__(
+            rack=rack, protocol=protocol, **{name: value for name, value in given.items() if name in group}
+        )
 
     def _start_anew(self) -> None:
         super()._start_anew()
-        number = uuid.uuid4()
-        self._number = number.hex
-        self._source = WeightSource(self.name, *self._source_of)
+        self._figures = Figures(self.name, self._given, self._meter_of)
+        self._source = self._figures.source
         weighs_time = self._source.meter is not None and self._source.meter.kind == "work"
         self._loop = loop_.Loop(
-            *self._loop_of, jitter=number.int / (1 << 128), of_capacity=OF_CAPACITY if weighs_time else 0.0
+            *self._loop_of, jitter=uuid.uuid4().int / (1 << 128), of_capacity=OF_CAPACITY if weighs_time else 0.0
         )
         self._measured: Any = None  # the coordinator of the consumer that is measured
         self._progress: Progress | None = None
         self._leads = False
         self._requested: Requested | None = None
-        self._state = WeightSource(self.name, self._state_of, of="state")
-        self._moved_at: dict[tuple[str, int], float] = {}  # when a partition moved to this member
-        self._handing_over = False  # the last assignment withheld partitions for the next one
         self._bound_after_rest: float | None = None  # the group's bound, if resting partitions kept the leader above it
 
     @property
@@ -132,13 +117,13 @@ class ByWork(Cooperative):
         # would not move by work.
         if self._loop.due(now) and private.is_in_generation(coordinator, self._generation):
             owned = private.held(coordinator, self._owned or ())
-            resting = self._resting(owned, now)
+            resting = self._figures.rests.resting(owned, now)
             if owned and len(resting) == len(owned):
                 return  # none of them may move
             if not resting and self._bound_after_rest is not None:
                 self._loop.refer(self._bound_after_rest)
                 self._bound_after_rest = None
-            verdict = self._loop.check(now, self._work_of(owned, now), self._capacity)
+            verdict = self._loop.check(now, self._work_of(owned, now), self._figures.capacity)
             if verdict is not None and verdict.act:
                 log.info("%s: this member asks for a rebalance: %s", self.name, verdict.why)
                 if self._requested is not None:
@@ -168,33 +153,18 @@ class ByWork(Cooperative):
         held = self._still_held(self._topics)
         # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
         had = () if self._incremental() else tuple(self._owned or ())
-        known = self._source.known(held or had, self._generation, time.monotonic())
-        known = {topic: each for topic, each in known.items() if topic in self._topics}
-        data, why = carried.encode_within(
+        return self._figures.user_data(
             had,
+            held or had,
+            self._topics,
             self._generation,
             self._sent_rack(),
             instance_id,
             options_.tell(self._strategy.told_options()),
-            carried.Own(self._capacity, self._loop.checks, self._loop.asked, *self._limit),
-            carried.chosen(known, held or had, instance_id or self._number),
-            self._moving(held or had),
+            time.monotonic(),
+            self._loop.checks,
+            self._loop.asked,
         )
-        if why:
-            self._source.warn(why)
-        return data
-
-    def _moving(self, owned: Collection[tuple[str, int]]) -> carried.Moving:
-        """What this member tells about moves of its partitions."""
-        now = time.monotonic()
-        state = {t: known for t, known in self._state.known(owned, self._generation, now).items() if t in self._topics}
-        return carried.Moving(carried.chosen(state, owned, "", others=0), self._resting(owned, now))
-
-    def _resting(self, owned: Collection[tuple[str, int]], now: float) -> list[tuple[str, int]]:
-        """Those that moved to this member less than `partition_rest_s` ago; none without the hysteresis."""
-        if not self._strategy.options.get("hysteresis"):
-            return []
-        return [each for each in owned if now - self._moved_at.get(each, -math.inf) < self._partition_rest_s]
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """As `Assignor.assign`. Each member is told how the group stands: `core.wire.balance`."""
@@ -206,32 +176,18 @@ class ByWork(Cooperative):
         had = set(self._owned or ())
         super().on_assignment(assignment, generation)
         told = balance.decode(assignment.user_data)
-        self._note_moves(had, told)
+        now, owned, rests = time.monotonic(), self._owned or (), self._figures.rests
+        rests.adopted(had, owned, (told.moved, told.withheld) if told is not None else (0, 0), now)
         reference, coverage, self._bound_after_rest = None, 0.0, None
         if told is not None:
-            if self._resting(self._owned or (), time.monotonic()):
+            if rests.resting(owned, now):
                 self._bound_after_rest = told.bound
             reference = loop_.reference(told.bound, told.greatest, self._loop_of[2])
             coverage = told.measured / max(told.partitions, 1)
             if self._source.meter is not None:
-                self._source.meter.learn(told.weights, self._owned or (), generation, settling=told.withheld > 0)
-        self._loop.rebalanced(time.monotonic(), reference, coverage, leads=self._leads)
+                self._source.meter.learn(told.weights, owned, generation, settling=told.withheld > 0)
+        self._loop.rebalanced(now, reference, coverage, leads=self._leads)
         self._leads = False
-
-    def _note_moves(self, had: Collection[tuple[str, int]], told: balance.Balance | None) -> None:
-        """Note when partitions moved here from a living member.
-
-        No message says where a partition comes from. But a hand-over is told to all members, and the partitions that
-        had no owner before it were assigned when it began.
-        """
-        now, owned = time.monotonic(), self._owned or ()
-        moved = self._handing_over or (told is not None and told.moved > 0)
-        self._moved_at = {
-            each: now if moved and each not in had else self._moved_at[each]
-            for each in owned
-            if (moved and each not in had) or each in self._moved_at
-        }
-        self._handing_over = told is not None and told.withheld > 0
 
     def _incremental(self) -> bool:
         coordinator = self._attached()
@@ -299,19 +255,23 @@ class WeightedAssignor(ByWork):
         protocol: str = "auto",
     ) -> None:
         super().__init__(
-            (weights, weights_file, meter),
+            options.Weighted,
+            meter,
+            weights=weights,
+            weights_file=weights_file,
+            meter=meter,
             check_every_s=check_every_s,
             rest_s=rest_s,
-            epsilon=epsilon,
             capacity=capacity,
             priority=priority,
             max_work=max_work,
             state=state,
+            epsilon=epsilon,
+            move_budget=move_budget,
+            hysteresis=hysteresis,
             partition_rest_s=partition_rest_s,
             rack=rack,
             protocol=protocol,
-            move_budget=move_budget,
-            hysteresis=hysteresis,
         )
 
 
@@ -325,7 +285,8 @@ class LagAssignor(ByWork):
         parity: ``"grantneale"`` places by the rule of kafka-lag-based-assignor: per topic, the partition that lags most
             to the member that has the fewest, then the least lag, then the smallest id. It ignores what members hold.
             Members tell lags in steps of 4.4 %, so that lags closer than this may count as equal.
-        check_every_s, rest_s, capacity, epsilon, move_budget, hysteresis, rack, protocol: See `WeightedAssignor`.
+        check_every_s, rest_s, capacity, epsilon, move_budget, hysteresis, partition_rest_s, rack, protocol: See
+            `WeightedAssignor`.
 
     Raises:
         ConfigError: An argument is not as described.
@@ -345,18 +306,22 @@ class LagAssignor(ByWork):
         epsilon: float = EPSILON,
         move_budget: int | None = None,
         hysteresis: bool = False,
+        partition_rest_s: float = PARTITION_S,
         rack: str | None = None,
         protocol: str = "auto",
     ) -> None:
         super().__init__(
-            (lag, None, "lag" if lag is None else None),
+            options.Lag,
+            "lag" if lag is None else None,
+            lag=lag,
+            parity=parity,
             check_every_s=check_every_s,
             rest_s=rest_s,
-            epsilon=epsilon,
             capacity=capacity,
-            rack=rack,
-            protocol=protocol,
+            epsilon=epsilon,
             move_budget=move_budget,
             hysteresis=hysteresis,
-            parity=parity,
+            partition_rest_s=partition_rest_s,
+            rack=rack,
+            protocol=protocol,
         )

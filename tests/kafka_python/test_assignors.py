@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from inspect import Parameter, signature
 
 import pytest
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -278,13 +277,3 @@ def test_the_package_offers_the_four_classes():
     assert set(kafka_assignors.__all__) <= set(dir(kafka_assignors))
     with pytest.raises(AttributeError, match="no attribute 'FairAssignor'"):
         _ = kafka_assignors.FairAssignor
-
-
-@pytest.mark.parametrize("cls", kafka_python.ASSIGNORS.values())
-def test_every_assignor_spells_out_its_options(cls):
-    known = signature(cls).parameters
-    made = strategies.strategy(cls.name)
-    assert known.keys() - {"rack", "protocol", *made.individual} == made.defaults().keys() - {*made.individual}
-    assert {each.kind for each in known.values()} == {Parameter.KEYWORD_ONLY}
-    with pytest.raises(ConfigError, match=f"{cls.__name__} has no option 'racs'; it has {', '.join(known)}$"):
-        cls(racs="none")

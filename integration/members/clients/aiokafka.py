@@ -74,8 +74,8 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
     if is_ours(name):
         bare, options = options_of(name)
         if bare in _BY_WORK:
-            return _BY_WORK[bare](rack=rack, **options)
-        return Assignor(bare, rack=rack, **options)
+            return _BY_WORK[bare](**{"rack": rack, **options})
+        return Assignor(bare, **{"rack": rack, **options})
     place, _, bare = name.partition(":")
     if place != PEER or bare not in _PEER_ASSIGNORS:
         raise UnknownName("assignor for aiokafka", name, [f"{PEER}:{each}" for each in _PEER_ASSIGNORS])

@@ -7,33 +7,27 @@ from math import ceil, floor
 
 import numpy as np
 
-from ...errors import ConfigError
+from ..declaration import MemberOptions, Option, among, number, optional
 from ..group import Group
 from ..group.assignment import Assignment
 from ..group.indexed import UNASSIGNED, Indexed, Ints
-from ..group.options import finite
 from .per_topic import by_identity
-from .ring import HASHES, Hashes, Ring, check_virtual_nodes, numbered
+from .ring import HASHES, POINTS, Hashes, Ring, check_virtual_nodes, numbered
 
 EPSILON = 0.25
 VIRTUAL_NODES = 160
 
 
-def check(epsilon: float | None, virtual_nodes: int, hash: str) -> None:
-    """Validate the options of `assign`.
+class Options(MemberOptions):
+    """The options of ``consistent-hash``."""
 
-    Raises:
-        ConfigError: `assign` does not accept an option.
-    """
-    if epsilon is not None:
-        number = finite(epsilon)
-        if not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
-            raise ConfigError(f"epsilon must be a number like 0.25, or None for no bound, not {epsilon!r}")
-        if number is None or number < 0:
-            raise ConfigError(f"epsilon must be 0 or more and finite, or None for no bound, not {epsilon}")
-    if not isinstance(hash, str) or hash not in HASHES:
-        raise ConfigError(f"hash must be one of {', '.join(HASHES)}, not {hash!r}")
-    check_virtual_nodes(virtual_nodes)
+    epsilon = Option(
+        "float | None", EPSILON, f"a number from 0, like {EPSILON}, or None for no bound",
+        "How far a member may exceed the mean, as a part of it.",
+        optional(number(0)),
+    )  # fmt: skip
+    virtual_nodes = Option("int", VIRTUAL_NODES, POINTS, "Points per member on the ring.", check_virtual_nodes)
+    hash = Option("str", "md5", f"one of {', '.join(HASHES)}", "The hash of members and partitions.", among(*HASHES))
 
 
 def assign(

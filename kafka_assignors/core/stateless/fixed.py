@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import AssignmentError, ConfigError
+from ..declaration import MemberOptions, Option, among
 from ..group import Group, Member, TopicPartition
 from ..group.assignment import Assignment
 from ..group.facts import Fact, ordered, some
@@ -50,6 +51,35 @@ def check(table: Any) -> Table:
                     raise ConfigError(f"table gives {topic}-{partition} {twice}; a partition has one owner")
                 given[TopicPartition(topic, partition)] = member
     return table
+
+
+FALLBACKS = (
+    "range",
+    "roundrobin",
+    "metaq-default",
+    "metaq-consistent-hash",
+    "average",
+    "average-by-circle",
+    "rocketmq-consistent-hash",
+    "machine-room-nearby",
+    "consistent-hash",
+)
+"""Strategies that ignore claims, and so may place the partitions that a table does not cover."""
+
+
+class Options(MemberOptions):
+    """The options of ``config``."""
+
+    table = Option(
+        "Mapping[str, Mapping[str, Sequence[int]]] | None", None, "{instance id: {topic: [partition id, …]}}, or None",
+        "Who gets which partitions; each partition once.",
+        lambda table: check({} if table is None else table),
+    )  # fmt: skip
+    uncovered = Option(
+        "str", "roundrobin", f"'error' or one of {', '.join(FALLBACKS)}",
+        "The strategy for partitions that the table lacks or gives to an absent member; `error`: the leader raises.",
+        among("error", *FALLBACKS), unsent="error",
+    )  # fmt: skip
 
 
 def assign(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import ConfigError
+from ..declaration import MemberOptions, Option, whole
 from ..group import Group, Member
 from ..group.assignment import Assignment
 from ..group.indexed import Indexed, Ints
@@ -22,15 +22,10 @@ DIGESTS = 40
 """Keys per member; each gives four points on the ring."""
 
 
-def check_broker_id(broker_id: int) -> int:
-    """Validate the option of `consistent_hash`.
+class Options(MemberOptions):
+    """The options of ``metaq-consistent-hash``."""
 
-    Raises:
-        ConfigError: `broker_id` is not a non-negative int.
-    """
-    if not isinstance(broker_id, int) or isinstance(broker_id, bool) or broker_id < 0:
-        raise ConfigError(f"broker_id must be an int from 0, not {broker_id!r}")
-    return broker_id
+    broker_id = Option("int", 0, "an int from 0", "Replaces the broker's id in a partition's name.", whole(0))
 
 
 def default(group: Group) -> Assignment:

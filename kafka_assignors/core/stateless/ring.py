@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConfigError
+from ..declaration import whole
 from ..group.indexed import Ints
 
 Hashes = NDArray[np.unsignedinteger[Any]]
@@ -111,14 +111,6 @@ Checksums are excluded: CRC-32 is linear, so the points "a-0", "a-1", … form a
 fullest of ten members had 1.53 times the mean with CRC-32, and 1.19 times with any of these.
 """
 
-
-def check_virtual_nodes(virtual_nodes: object) -> int:
-    """Validate the number of a member's points on a ring.
-
-    Raises:
-        ConfigError: Not an int from 1 to `MOST_VIRTUAL_NODES`.
-    """
-    whole = isinstance(virtual_nodes, int) and not isinstance(virtual_nodes, bool)
-    if not whole or not 1 <= virtual_nodes <= MOST_VIRTUAL_NODES:  # type: ignore[operator]
-        raise ConfigError(f"virtual_nodes must be an int from 1 to {MOST_VIRTUAL_NODES}, not {virtual_nodes!r}")
-    return virtual_nodes  # type: ignore[return-value]
+check_virtual_nodes = whole(1, MOST_VIRTUAL_NODES)
+POINTS = f"an int from 1 to {MOST_VIRTUAL_NODES}"
+"""Valid numbers of a member's points."""

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ...errors import ConfigError
+from ..declaration import MemberOptions, Option, among, text
 from ..group import Group, Member
 from ..group.assignment import Assignment
 from ..group.facts import Fact
 from ..group.indexed import Indexed, Ints
 from .per_topic import Allocate, Rule, contiguous
 from .per_topic import owners as per_topic
-from .ring import Ring, check_virtual_nodes, md5_word, numbered
+from .ring import POINTS, Ring, check_virtual_nodes, md5_word, numbered
 
 BROKER_NAME = "kafka"
 VIRTUAL_NODES = 10
@@ -82,15 +82,11 @@ def _circling(members: Sequence[Member]) -> Allocate:  # noqa: ARG001 (a `Rule`)
     return lambda _, partitions, subscribers: subscribers[np.arange(len(partitions)) % len(subscribers)]
 
 
-def check_consistent_hash(virtual_nodes: int, broker_name: str) -> None:
-    """Validate the options of `consistent_hash`.
+class RingOptions(MemberOptions):
+    """The options of ``rocketmq-consistent-hash``."""
 
-    Raises:
-        ConfigError: `consistent_hash` does not accept an option.
-    """
-    if not isinstance(broker_name, str):
-        raise ConfigError(f"broker_name must be a string, not {broker_name!r}")
-    check_virtual_nodes(virtual_nodes)
+    virtual_nodes = Option("int", VIRTUAL_NODES, POINTS, "Points per member on a topic's ring.", check_virtual_nodes)
+    broker_name = Option("str", BROKER_NAME, "a string", "Replaces the broker's name in a partition's name.", text)
 
 
 def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME) -> Assignment:
@@ -150,15 +146,12 @@ INNER: Mapping[str, Rule] = {
 """Strategies that `machine_room_nearby` can use within a room."""
 
 
-def check_inner(inner: str) -> str:
-    """Validate the option of `machine_room_nearby`.
+class RoomOptions(MemberOptions):
+    """The options of ``machine-room-nearby``."""
 
-    Raises:
-        ConfigError: `inner` is not in `INNER`.
-    """
-    if not isinstance(inner, str) or inner not in INNER:
-        raise ConfigError(f"inner must be one of {', '.join(INNER)}, not {inner!r}")
-    return inner
+    inner = Option(
+        "str", "average", f"one of {', '.join(INNER)}", "How a rack shares its partitions of a topic.", among(*INNER)
+    )
 
 
 def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:

@@ -11,10 +11,14 @@ if TYPE_CHECKING:  # a member imports this file before it joins, and only a matr
     from fractions import Fraction
 
 from ...errors import ConfigError
+from ..declaration import CooperativeOptions as Cooperative
+from ..declaration import MemberOptions, Option, among, optional
 from ..group.options import finite
 from . import GOALS, Matrix
 
 MODES = ("replica", "leader", "none")
+_COSTS = f"one of {MODES} or {{member rack: {{replica rack: cost}}}}"
+_ORDERS = " or ".join(map(str, GOALS))
 FINEST = 1_000_000
 """The largest scaled cost of a matrix, so that sums along any path of the flow stay exact."""
 
@@ -47,14 +51,11 @@ class Objective:
 
     def __post_init__(self) -> None:
         if not isinstance(self.goals, list | tuple) or tuple(self.goals) not in GOALS:
-            known = " or ".join(map(str, GOALS))
-            raise ConfigError(f"goals must be {known}, not {self.goals!r}")
+            raise ConfigError(f"goals must be {_ORDERS}, not {self.goals!r}")
         object.__setattr__(self, "goals", tuple(self.goals))
         table, unit = _scaled(self.rack_costs) if isinstance(self.rack_costs, Mapping) else ({}, 1)
         if not isinstance(self.rack_costs, Mapping) and self.rack_costs not in MODES:
-            raise ConfigError(
-                f"rack_costs must be one of {MODES} or {{member rack: {{replica rack: cost}}}}, not {self.rack_costs!r}"
-            )
+            raise ConfigError(f"rack_costs must be {_COSTS}, not {self.rack_costs!r}")
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_dearest", max(table.values(), default=0))
         object.__setattr__(self, "unit", unit)
@@ -74,6 +75,38 @@ class Objective:
         if isinstance(self.rack_costs, str):
             return int(member_rack != replica_rack)
         return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
+
+
+class Options(MemberOptions):
+    """The options of the sticky assignors."""
+
+    parity = Option(
+        "str | None", None, "'java' or None", "`java`: exactly the assignment of Java's assignor.",
+        optional(among("java")),
+    )  # fmt: skip
+    rack_costs = Option(
+        "str | Matrix", "replica", _COSTS, "The cost of reading from another rack.",
+        lambda costs: Objective(costs).rack_costs,
+    )  # fmt: skip
+    goals = Option(
+        "Sequence[str]", GOALS[0], _ORDERS, "The goals of the optimum, in their order.",
+        lambda goals: Objective(goals=goals).goals,
+    )  # fmt: skip
+
+    objective: Objective
+
+    def validate(self) -> None:
+        """``parity="java"`` has Java's own goals."""
+        self.objective = Objective(self.rack_costs, self.goals)
+        if self.parity == "java" and self.objective != Objective():
+            raise ConfigError(
+                f"parity='java' uses Java's own goals; rack_costs={self.rack_costs!r}, goals={self.goals!r} need "
+                "parity=None"
+            )
+
+
+class CooperativeOptions(Options, Cooperative):
+    """The options of ``cooperative-sticky``."""
 
 
 def _scaled(matrix: Mapping[Any, Any]) -> tuple[dict[tuple[str, str], int], Fraction]:

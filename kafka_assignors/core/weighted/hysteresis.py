@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 AT_ONCE = 1.25
@@ -77,3 +79,43 @@ def verdict(
 def rested(since_s: float | None) -> bool:
     """Whether a partition may move again, given the seconds since its last move; None if it never moved."""
     return since_s is None or since_s >= PARTITION_S
+
+
+class Rests:
+    """Which of a member's partitions moved to it too recently to move again.
+
+    No message says where a partition comes from. But a hand-over is told to all members, and the partitions that had
+    no owner before it were assigned when it began.
+
+    Args:
+        rest_s: Seconds that a partition stays after it moved to this member.
+    """
+
+    def __init__(self, rest_s: float) -> None:
+        self._rest_s = rest_s
+        self._moved_at: dict[tuple[str, int], float] = {}  # when a partition moved here from a living member
+        self._handing_over = False  # the last assignment withheld partitions for the next one
+
+    def adopted(
+        self, had: Collection[tuple[str, int]], owned: Collection[tuple[str, int]], moves: tuple[int, int], now: float
+    ) -> None:
+        """Note what an assignment brought.
+
+        Args:
+            had: What the member owned before.
+            owned: What it owns now.
+            moves: How many partitions the leader moved and withheld, in the whole group.
+            now: Monotonic seconds.
+        """
+        moved, withheld = moves
+        came = self._handing_over or moved > 0
+        self._moved_at = {
+            each: now if came and each not in had else self._moved_at[each]
+            for each in owned
+            if (came and each not in had) or each in self._moved_at
+        }
+        self._handing_over = withheld > 0
+
+    def resting(self, owned: Collection[tuple[str, int]], now: float) -> list[tuple[str, int]]:
+        """Those of these partitions that must stay."""
+        return [each for each in owned if now - self._moved_at.get(each, -math.inf) < self._rest_s]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 
-from ...errors import ConfigError
 from .hysteresis import CHECKS, GROUP_S, IN_A_ROW, OF_CAPACITY, Verdict, verdict
 from .model import EPSILON
+from .options import ByWork
 
 COVERED = 0.9
 """Share of measured partitions below which the leader requests another rebalance."""
@@ -49,9 +49,8 @@ class Loop:
         jitter: float = 0.5,
         of_capacity: float = OF_CAPACITY,
     ) -> None:
-        for name, value in (("check_every_s", 1.0 if every_s is None else every_s), ("rest_s", rest_s)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")
+        ByWork.check_every_s.of_consumer(every_s)
+        ByWork.rest_s.of_consumer(rest_s)
         self._every_s = None if every_s is None else every_s * (1 - SPREAD + 2 * SPREAD * jitter)
         self._rest_s, self._epsilon, self._of_capacity = rest_s, epsilon, of_capacity
         self.asked = self.checks = 0

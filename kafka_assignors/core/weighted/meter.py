@@ -20,11 +20,9 @@ from statistics import median
 
 import numpy as np
 
-from ...errors import ConfigError
 from .model import DRAIN_S, Floats, work
+from .options import Weighted
 
-KINDS = ("work", "records", "lag")
-"""Kinds of measured work: seconds per second; records per second, for equal processing times; records behind."""
 RECORDS = 150
 """Number of records over which seconds per record are averaged."""
 RATE_S = 45.0
@@ -72,7 +70,7 @@ class Meter:
     """One member's measurements, and the weights of other partitions that it learned from the leader.
 
     Args:
-        kind: One of `KINDS`.
+        kind: One of `options.KINDS`.
         drain_s: Seconds in which a backlog should be consumed.
 
     Raises:
@@ -80,8 +78,7 @@ class Meter:
     """
 
     def __init__(self, kind: str = "work", drain_s: float = DRAIN_S) -> None:
-        if kind not in KINDS:
-            raise ConfigError(f"meter must be {', '.join(map(repr, KINDS))} or None, not {kind!r}")
+        Weighted.meter.of_consumer(kind)
         self.kind, self._drain_s = kind, drain_s
         self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds per record, number of records
         self._flows: dict[tuple[str, int], _Flow] = {}

@@ -22,7 +22,6 @@ from ...errors import ConfigError
 from ..group.claims import Claims
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Indexed, Ints
-from ..group.options import finite
 from ..sticky.objective import Objective
 from ..sticky.racks import RackCosts, position_costs
 
@@ -74,12 +73,12 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
         ConfigError: They have another form, or a weight is not a finite number of 0 or above.
     """
     found: dict[str, Any] = {}
-    if not isinstance(weights or {}, Mapping):
+    if weights is not None and not isinstance(weights, Mapping):
         raise ConfigError(f"weights must be a mapping like {{('orders', 0): 12.5}}, not {type(weights).__name__}")
     for key, value in (weights or {}).items():
         if isinstance(key, tuple):
             topic, partition = key if len(key) == 2 else (None, -1)
-            if not isinstance(topic, str) or not _is_partition(partition):
+            if not isinstance(topic, str) or not is_partition(partition):
                 raise ConfigError(f"weights: {key!r} is not a (topic, partition)")
             known = found.setdefault(topic, {})
             if not isinstance(known, dict):
@@ -94,7 +93,7 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
 
 def _of_topic(topic: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        if wrong := [each for each in value if not _is_partition(each)]:
+        if wrong := [each for each in value if not is_partition(each)]:
             raise ConfigError(f"weights[{topic!r}]: {wrong[0]!r} is not a partition")
         return {str(int(each)): _weight(topic, each, weight) for each, weight in value.items()}
     if isinstance(value, list | tuple):
@@ -113,7 +112,8 @@ def _of_topic(topic: str, value: Any) -> Any:
 _PLAIN = {int, float, type(None)}
 
 
-def _is_partition(value: Any) -> bool:
+def is_partition(value: Any) -> bool:
+    """Whether a value can be the number of a partition; JSON has it as text where it is a key."""
     if isinstance(value, str):
         return value.isascii() and value.isdigit() and len(value) <= 10
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < 1 << 31
@@ -131,48 +131,9 @@ def _weight(topic: str, partition: Any, value: Any) -> float:
     return weight
 
 
-def checked_capacity(capacity: Mapping[str, float] | None) -> dict[str, float]:
-    """Validate capacities by member id.
-
-    Raises:
-        ConfigError: Not a mapping, or a capacity is not a finite number of 0 or above.
-    """
-    if not isinstance(capacity or {}, Mapping):
-        raise ConfigError(f"capacity must be a mapping like {{'m1': 2.0}}, not {capacity!r}")
-    return {member: one_capacity(value, repr(member)) for member, value in (capacity or {}).items()}
-
-
-def one_capacity(value: Any, of: str = "") -> float:
-    """Validate one capacity; raises `ConfigError` if it is invalid."""
-    number = finite(value)
-    if number is None or number < 0:
-        raise ConfigError(
-            f"capacity {f'of {of} ' if of else ''}must be a number of 0 (standby) or above, not {value!r}"
-        )
-    if number and not SLOWEST <= number <= FASTEST:
-        raise ConfigError(f"capacity {f'of {of} ' if of else ''}must be 0 or from 1e-6 to 1e6, not {value!r}")
-    return number
-
-
-def one_limit(priority: Any, max_work: Any) -> tuple[int, float]:
-    """Validate the priority and the hard cap of one member; raises `ConfigError` if one is invalid.
-
-    Returns:
-        The priority, and the cap; infinite for None.
-    """
-    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > 1 << 31:
-        raise ConfigError(f"priority must be an integer of at most 2**31, not {priority!r}")
-    if max_work is None:
-        return priority, math.inf
-    cap = finite(max_work)
-    if cap is None or cap <= 0:
-        raise ConfigError(f"max_work must be a number above 0 in the unit of the weights, or None, not {max_work!r}")
-    return priority, cap
-
-
 @dataclass(frozen=True)
 class Wishes:
-    """Optional inputs beside weights and capacities, validated by `wishes`.
+    """Optional inputs beside weights and capacities, validated by `options`.
 
     Args:
         priority: member id -> priority, 0 if absent. A topic goes to its subscribers of the highest priority; others
@@ -186,57 +147,6 @@ class Wishes:
     max_work: Mapping[str, float] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     resting: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
-
-def wishes(
-    priority: Mapping[str, int] | None = None,
-    max_work: Mapping[str, float] | None = None,
-    state: Weights | None = None,
-    resting: Iterable[tuple[str, int]] | Mapping[str, Iterable[int]] | None = None,
-) -> Wishes:
-    """Validate the optional inputs.
-
-    Raises:
-        ConfigError: An input is invalid.
-    """
-    for name, given in (("priority", priority), ("max_work", max_work)):
-        if not isinstance(given or {}, Mapping):
-            raise ConfigError(f"{name} must be a mapping like {{'m1': 2}}, not {given!r}")
-    for member, value in (priority or {}).items():
-        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 1 << 31:
-            raise ConfigError(f"priority of {member!r} must be an integer, not {value!r}")
-    caps = {member: finite(cap) for member, cap in (max_work or {}).items()}
-    for member, cap in caps.items():
-        if cap is None or cap <= 0:
-            raise ConfigError(f"max_work of {member!r} must be a number above 0, not {(max_work or {})[member]!r}")
-    return Wishes(
-        dict(priority or {}),
-        {member: cap for member, cap in caps.items() if cap is not None},
-        _state(state),
-        _resting(resting),
-    )
-
-
-def _state(given: Weights | None) -> Mapping[str, Any]:
-    try:
-        return checked(given)
-    except ConfigError as error:
-        raise ConfigError(f"state, which is given like weights: {error}") from error
-
-
-def _resting(given: Any) -> dict[str, list[int]]:
-    if isinstance(given, Mapping):
-        given = [(topic, p) for topic, ids in given.items() for p in (ids if isinstance(ids, Iterable) else [None])]
-    found: dict[str, set[int]] = {}
-    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
-        raise ConfigError(f"resting must be a list of (topic, partition), or topic -> partitions, not {given!r}")
-    for each in given or ():
-        if not (isinstance(each, tuple | list) and len(each) == 2 and isinstance(each[0], str)) or not _is_partition(
-            each[1]
-        ):
-            raise ConfigError(f"resting: {each!r} is no (topic, partition)")
-        found.setdefault(each[0], set()).add(int(each[1]))
-    return {topic: sorted(ids) for topic, ids in sorted(found.items())}
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ...errors import ConfigError
 from ..group import NO_GENERATION, Group, Partitions
 from ..group.assignment import Assignment
 from ..group.claims import Claims, resolve
 from ..group.facts import Fact
 from ..group.indexed import UNASSIGNED, Bools, Ints
-from ..group.options import finite
 from ..group.order import utf16
 from ..sticky import maxflow
 from . import engine
 from .hysteresis import OF_CAPACITY
-from .model import EPSILON, Model, Weights, Wishes, checked, checked_capacity, model, wishes
+from .model import Model, Wishes, model
+from .options import ByWork, Weighted
 
 
 @dataclass(frozen=True)
@@ -45,67 +44,16 @@ class Placing:
 DEFAULT = Placing()
 
 
-def placing_of(  # one parameter per option
-    weights: Weights | None = None,
-    capacity: Mapping[str, float] | None = None,
-    epsilon: float = EPSILON,
-    move_budget: int | None = None,
-    hysteresis: bool = False,
-    eager: bool | Collection[str] = False,
-    priority: Mapping[str, int] | None = None,
-    max_work: Mapping[str, float] | None = None,
-    state: Weights | None = None,
-    checks: int = 0,
-    since_s: float | None = None,
-    resting: Collection[tuple[str, int]] | Mapping[str, Collection[int]] | None = None,
-    seconds: bool = False,
-) -> Placing:
-    """Validate the options of the strategy. In a live group, members send them (`core.wire.weighted.inputs`).
-
-    Args:
-        weights: ``{("orders", 0): 12.5}``, or by topic: ``{"orders": [12.5, None]}``. Any unit; see `model.work`.
-        capacity: member id -> capacity, 1 if absent; 0 for a standby.
-        epsilon: Allowed excess of the greatest work / capacity over the bound, if that saves moves.
-        move_budget: Maximum partitions that may leave an owner that could keep them until the group rests, so until
-            nothing is withheld. While a partition has no owner, no other one moves.
-        hysteresis: Whether moves need a reason: see `hysteresis.verdict`.
-        eager: Members that revoked everything before they joined, or True for all: their old partitions move at once.
-        priority: member id -> priority, 0 if absent. Each topic goes to its subscribers of the highest priority.
-        max_work: member id -> the most work that it may have. Caps that cannot hold are raised, and the plan says so.
-        state: Cost of moving a partition, for example bytes of local state, in the form of weights: the least cost is
-            the goal then, instead of the fewest moves.
-        checks: For the hysteresis: previous consecutive checks that found the group above 1.10 of the bound.
-        since_s: For the hysteresis: seconds since the group last moved something; None if it never did.
-        resting: For the hysteresis: partitions that moved less than 10 minutes ago; they stay.
-        seconds: For the hysteresis: weights are seconds of work per second, and moves must gain 1 % of a member's.
-
-    Raises:
-        ConfigError: An option is invalid.
-    """
-    share, since = finite(epsilon), finite(since_s)
-    if share is None or share <= 0:
-        raise ConfigError(f"epsilon must be a number above 0, like {EPSILON}, not {epsilon!r}")
-    if move_budget is not None and (
-        isinstance(move_budget, bool) or not isinstance(move_budget, int) or move_budget < 0
-    ):
-        raise ConfigError(f"move_budget must be a number of moves from 0, or None, not {move_budget!r}")
-    if not isinstance(hysteresis, bool):
-        raise ConfigError(f"hysteresis must be True or False, not {hysteresis!r}")
-    if isinstance(eager, str) or not (
-        isinstance(eager, bool) or (isinstance(eager, Collection) and all(isinstance(each, str) for each in eager))
-    ):
-        raise ConfigError(f"eager must be True, False or a list of member ids, not {eager!r}")
-    if isinstance(checks, bool) or not isinstance(checks, int) or checks < 0:
-        raise ConfigError(f"checks must be a number of checks from 0, not {checks!r}")
-    if since_s is not None and (since is None or since < 0):
-        raise ConfigError(f"since_s must be seconds from 0, or None, not {since_s!r}")
-    if not isinstance(seconds, bool):
-        raise ConfigError(f"seconds must be True or False, not {seconds!r}")
+def placing_of(given: ByWork) -> Placing:
+    """What the valid options say."""
+    resting = given.resting if given.hysteresis else {}
+    since_s, seconds, also = None, False, Wishes(resting=resting)
+    if isinstance(given, Weighted):
+        since_s, seconds = given.since_s, given.seconds
+        also = Wishes(given.priority, given.max_work, given.state, resting)
     of_capacity = OF_CAPACITY if seconds else 0.0
-    options = engine.Options(share, move_budget, hysteresis, checks, since_s, of_capacity)
-    who = eager if isinstance(eager, bool) else frozenset(eager)
-    also = wishes(priority, max_work, state, resting if hysteresis else None)
-    return Placing(checked(weights), checked_capacity(capacity), options, who, also)
+    options = engine.Options(given.epsilon, given.move_budget, given.hysteresis, given.checks, since_s, of_capacity)
+    return Placing(given.weights, given.capacity, options, given.eager, also)
 
 
 def load() -> None:

@@ -240,14 +240,20 @@ def test_without_the_hysteresis_no_rest_is_told() -> None:
 @pytest.mark.parametrize(
     ("own", "why"),
     [
-        (Own(priority=1, max_work=0.0), "max_work of 'b' must be a number above 0, not 0.0"),
-        (Own(priority=1, max_work=-1.0), "max_work of 'b' must be a number above 0, not -1.0"),
-        (Own(priority=1, max_work=math.nan), "max_work of 'b' must be a number above 0, not nan"),
-        (Own(1e-7), "capacity of 'b' must be 0 or from 1e-6 to 1e6, not 1e-07"),
-        (Own(2e6), "capacity of 'b' must be 0 or from 1e-6 to 1e6, not 2000000.0"),
-        (Own(-1.0), "capacity of 'b' must be a number of 0 (standby) or above, not -1.0"),
-        (Own(math.nan), "capacity of 'b' must be a number of 0 (standby) or above, not nan"),
-        (Own(priority=-(1 << 31) - 1), "priority of 'b' must be an integer, not -2147483649"),
+        (Own(priority=1, max_work=0.0), "max_work of 'b' must be a number above 0 in the unit of the weights, not 0.0"),
+        (
+            Own(priority=1, max_work=-1.0),
+            "max_work of 'b' must be a number above 0 in the unit of the weights, not -1.0",
+        ),
+        (
+            Own(priority=1, max_work=math.nan),
+            "max_work of 'b' must be a number above 0 in the unit of the weights, not nan",
+        ),
+        (Own(1e-7), "capacity of 'b' must be 0 (standby) or a number from 1e-6 to 1e6, not 1e-07"),
+        (Own(2e6), "capacity of 'b' must be 0 (standby) or a number from 1e-6 to 1e6, not 2000000.0"),
+        (Own(-1.0), "capacity of 'b' must be 0 (standby) or a number from 1e-6 to 1e6, not -1.0"),
+        (Own(math.nan), "capacity of 'b' must be 0 (standby) or a number from 1e-6 to 1e6, not nan"),
+        (Own(priority=-(1 << 31) - 1), "priority of 'b' must be an integer of at most 2**31, not -2147483649"),
     ],
 )
 def test_figures_that_no_member_may_send_are_ignored_and_told(own: Own, why: str) -> None:
