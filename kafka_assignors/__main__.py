@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .errors import install
+from .extras import install
 
 
 def main() -> int:

@@ -39,9 +39,10 @@ from .core.weighted.hysteresis import PARTITION_S
 from .core.weighted.model import EPSILON, Weights
 from .core.wire import balance, compact
 from .core.wire.protocol import Subscription, encode_subscription, read_subscription
-from .errors import ConfigError, install
+from .errors import ConfigError
+from .extras import install
 from .fact_log import FactLog, log
-from .weight_source import Figures
+from .weights.source import Figures
 
 try:
     from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from .errors import MachineError, install
+from .errors import MachineError
+from .extras import install
 
 # Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds. Its reds are left out: a
 # partition without an owner is red.

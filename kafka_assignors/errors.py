@@ -1,4 +1,4 @@
-"""Errors, split by fault: one root for the whole distribution; and what to type where a package is missing.
+"""Errors, split by fault: one root for the whole distribution.
 
 KafkaAssignorsError
 ├── ConfigError          the caller's arguments or options: fix the call
@@ -24,7 +24,6 @@ An error that one module raises and another one of its room catches is defined t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 
 class KafkaAssignorsError(Exception):
@@ -98,38 +97,3 @@ class ChecksumMismatch(JarError):
 
 class NotEnoughSpace(MachineError):
     """A folder has too little space."""
-
-
-DISTRIBUTION = "kafka-assignors"
-
-
-def install(extra: str) -> str:
-    """The command that installs an extra, or several with commas.
-
-    A checkout and a wheel are named by their paths, as pip recorded them (PEP 610, ``direct_url.json``), and a
-    repository by its address. Without a record the distribution came from an index, and is named.
-    """
-    from shlex import quote
-    from urllib.parse import unquote, urlsplit
-
-    origin = _origin()
-    url, editable = str(origin.get("url", "")), ""
-    what = f"{DISTRIBUTION}[{extra}]"
-    if "vcs_info" in origin:
-        what += f" @ {origin['vcs_info'].get('vcs', 'git')}+{url}"
-    elif url.startswith("file:"):
-        what = f"{unquote(urlsplit(url).path)}[{extra}]"
-        editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
-    return f"pip install {editable}{quote(what)}"
-
-
-def _origin() -> dict[str, Any]:
-    """Where pip installed this distribution from; empty if that is not recorded."""
-    import json  # like what follows, slow to import and seldom needed
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        found = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

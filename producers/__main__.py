@@ -2,7 +2,7 @@
 
 import sys
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 try:
     from kafka_assignors.frame import guarded

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from .core.keys.keyed import preset_named
 from .core.topic import TopicView

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from .core.keys.keyed import preset_named
 from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from kafka_assignors.connection import Right
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from .core.lag import DrainMeter, LagReading
 from .errors import ClientMissing, ConfigError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from .batch import partitions_for_keys
 from .core.keys.keyed import check_count, preset_named

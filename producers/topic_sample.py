@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from kafka_assignors.connection import Connection, Right, missing_codec, needing, require_cluster
-from kafka_assignors.errors import ClusterError, install
+from kafka_assignors.errors import ClusterError
+from kafka_assignors.extras import install
 from kafka_assignors.output import is_quiet
 
 from .core.audit import PlacedKey

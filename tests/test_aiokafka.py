@@ -27,7 +27,8 @@ from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire import balance, userdata
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import decode_subscription
-from kafka_assignors.errors import ConfigError, UnknownName, install
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.extras import install
 from kafka_assignors.kafka_python import assignors as kafka_python
 from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain

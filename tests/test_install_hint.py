@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 
 @pytest.mark.parametrize(

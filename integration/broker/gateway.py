@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 from kafka_assignors.jvm import java, kafka_jars
 
 from ..errors import HarnessError

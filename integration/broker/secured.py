@@ -27,7 +27,8 @@ from kafka.admin import (
 from kafka.errors import KafkaError
 
 from kafka_assignors.connection import Connection, Right
-from kafka_assignors.errors import ConfigError, install
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.extras import install
 
 from ..errors import BrokerNotReady
 

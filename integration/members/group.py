@@ -16,7 +16,8 @@ from kafka.errors import KafkaError
 from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
-from kafka_assignors.errors import ConfigError, UnknownName, install
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.extras import install
 from kafka_assignors.history.coordinator_log import GroupCommitted
 from kafka_assignors.history.events import Event, file_stem
 from kafka_assignors.history.writer import EventWriter

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..connection.consumer_protocol import REFUSED, under_consumer_protocol
 from ..connection.properties import parse
-from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError, install
+from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError
+from ..extras import install
 from ..frame import NO, YES, Common
 from .words import many, safe, some
 

@@ -36,7 +36,7 @@ Differences from a ``Consumer``:
 
 from __future__ import annotations
 
-from ..errors import install
+from ..extras import install
 
 try:
     from .consumer import BridgedConsumer

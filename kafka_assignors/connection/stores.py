@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError, install
+from ..errors import ConfigError
+from ..extras import install
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _HEADER = re.compile(r"^[A-Za-z-]+:.*$", re.MULTILINE)

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ..errors import install
+from ..extras import install
 from ..output import complain, configured, ended_by_signals, open_streams
 from .options import Output
 

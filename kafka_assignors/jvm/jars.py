@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import ChecksumMismatch, JarError, NotEnoughSpace, install
+from ..errors import ChecksumMismatch, JarError, NotEnoughSpace
+from ..extras import install
 from .cache import ENV, cache_folder, one_at_a_time, write_atomically
 from .locks import Jar, kafka_lock, read_lock, spark_lock
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import JavaNotFound, install
+from ..errors import JavaNotFound
+from ..extras import install
 from .cache import cache_folder, write_atomically
 
 log = logging.getLogger(__name__)

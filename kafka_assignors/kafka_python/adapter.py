@@ -17,7 +17,8 @@ from ..core.group import NO_GENERATION, TopicPartition
 from ..core.group.order import utf16
 from ..core.wire import userdata
 from ..core.wire.protocol import VERSION, by_topic
-from ..errors import ConfigError, install
+from ..errors import ConfigError
+from ..extras import install
 from ..fact_log import FactLog, log
 
 try:

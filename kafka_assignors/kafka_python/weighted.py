@@ -17,7 +17,7 @@ from ..core.weighted.meter import Meter
 from ..core.weighted.model import EPSILON, Weights
 from ..core.wire import balance
 from ..fact_log import log
-from ..weight_source import Figures
+from ..weights.source import Figures
 from .adapter import Cooperative  # first: its ImportError says what to install if kafka-python is missing
 
 # isort: split

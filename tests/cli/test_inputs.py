@@ -17,7 +17,8 @@ from types import ModuleType
 import pytest
 
 from kafka_assignors.cli.app import main
-from kafka_assignors.errors import ConfigError, install
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.extras import install
 from kafka_assignors.frame import running
 from kafka_assignors.integration.commands import judge
 from kafka_assignors.pipeline import options

@@ -14,7 +14,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 import kafka_assignors
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.core import strategies
-from kafka_assignors.errors import ConfigError, UnknownName, install
+from kafka_assignors.errors import ConfigError, UnknownName
+from kafka_assignors.extras import install
 from kafka_assignors.kafka_python import assignors as kafka_python
 from kafka_assignors.kafka_python import leader
 from tests.support.assignors import golden

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from ...errors import DockerUnavailable
 from ..settings import KAFKA_VERSION

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 
 from ..config import MemberConfig
 from ..control import Control

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 from tests.support.integration.suites import pytest_in
 
 SUITE = """

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 
-from kafka_assignors.errors import install
+from kafka_assignors.extras import install
 from kafka_assignors.producers import ConfigError, KeyHashPartitioner, partition_for_key, topic_sample
 from kafka_assignors.producers.core import audit as module
 from kafka_assignors.producers.core.audit import FAMILIES, Stray, audit, growth

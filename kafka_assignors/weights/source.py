@@ -12,13 +12,13 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
-from . import weights as weights_file_
-from .core.weighted.hysteresis import Rests
-from .core.weighted.meter import Meter
-from .core.weighted.model import Floats, Weights, checked
-from .core.wire import weighted as carried
-from .errors import ConfigError
-from .fact_log import log
+from .. import weights as weights_file_
+from ..core.weighted.hysteresis import Rests
+from ..core.weighted.meter import Meter
+from ..core.weighted.model import Floats, Weights, checked
+from ..core.wire import weighted as carried
+from ..errors import ConfigError
+from ..fact_log import log
 
 
 class WeightSource:

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .core.group import TopicPartition
+from ..core.group import TopicPartition
 
 FORMAT = 1
 UNITS = ("records_per_s", "bytes_per_s", "lag_records", "cost_ms_per_s")
