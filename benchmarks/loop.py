@@ -249,7 +249,7 @@ def consumed_per_s(history: History, begin_ns: int, end_ns: int) -> float:
     return float(sum(row["count"] for row in rows)) / ((end_ns - begin_ns) / _NS)
 
 
-def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dict[str, carried.Carried]]]:
+def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dict[str, carried.ByWorkData]]]:
     """Of each committed generation, its time and what members told: client id -> user data."""
     found = []
     for event in history.events:
@@ -262,6 +262,6 @@ def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dic
     return found
 
 
-def known(said: Mapping[str, carried.Carried], topic: str) -> set[int]:
+def known(said: Mapping[str, carried.ByWorkData], topic: str) -> set[int]:
     """The partitions whose weight somebody told."""
     return {int(p) for each in said.values() for p in each.weights.get(topic, ((), ()))[0]}

@@ -59,7 +59,7 @@ def _modelled(works: Floats, owner: Ints, members: int, also: Wishes | None = No
 
 
 def _ours(works: Floats, owner: Ints, members: int) -> Ints:
-    return engine.solve(_modelled(works, owner, members), engine.Options()).owner
+    return engine.solve(_modelled(works, owner, members), engine.PlacementOptions()).owner
 
 
 def _drift(steps: int) -> Iterator[Result]:
@@ -75,9 +75,11 @@ def _drift(steps: int) -> Iterator[Result]:
             log = np.sqrt(1 - DRIFT**2) * log + DRIFT * rng.normal(0, 1, partitions)
             works = np.exp(log)
             found = _modelled(works, owner, members)
-            known = engine.solve(found, engine.Options())
+            known = engine.solve(found, engine.PlacementOptions())
             began = time.thread_time()
-            then = engine.solve(found, engine.Options()).owner if name == "ours" else place(works, owner, members)
+            then = (
+                engine.solve(found, engine.PlacementOptions()).owner if name == "ours" else place(works, owner, members)
+            )
             spent.append((time.thread_time() - began) * 1000)
             moves += int((then != owner).sum())
             least += frontier.least(found, known).moves
@@ -99,7 +101,7 @@ def _ratio(works: Floats, owner: Ints, members: int) -> float:
 def _fresh(name: str, works: Floats) -> Result:
     found = _modelled(works, np.full(len(works), UNASSIGNED), 20)
     began = time.thread_time()
-    solution = engine.solve(found, engine.Options())
+    solution = engine.solve(found, engine.PlacementOptions())
     spent = (time.thread_time() - began) * 1000
     gap = solution.greatest / solution.bound - 1
     note = f"1,000 x 20: {gap:.4%} above the bound ({solution.bounds[0].kind})"
@@ -134,7 +136,7 @@ class _Steady:
         resting = [p for p, at in self._moved.items() if not hysteresis.rested(self._now - at)]
         found = _modelled(works, owner, members, Wishes(resting={"t": resting}))
         since_s = None if self._since is None else float(self._now - self._since)
-        solution = engine.solve(found, engine.Options(hysteresis=True, checks=self._checks, since_s=since_s))
+        solution = engine.solve(found, engine.PlacementOptions(hysteresis=True, checks=self._checks, since_s=since_s))
         ratio = _ratio(works, owner, members) * float(works.sum()) / members / (solution.bound * found.unit)
         self._checks = self._checks + 1 if ratio > hysteresis.IN_A_ROW else 0
         moved = np.flatnonzero(solution.owner != owner).tolist()
@@ -208,7 +210,7 @@ def _planted(seeds: int) -> Result:
         # Parts of at least 5, which is above the floor: a lighter one would count as 5 % of the median.
         inner = (np.sort(rng.choice(np.arange(1, 921), 15, replace=False)) for _ in range(8))
         works = rng.permutation(np.concatenate([np.diff([0, *each.tolist(), 920]) + 5 for each in inner])).astype(float)
-        solution = engine.solve(_modelled(works, np.full(128, UNASSIGNED), 8), engine.Options())
+        solution = engine.solve(_modelled(works, np.full(128, UNASSIGNED), 8), engine.PlacementOptions())
         gaps.append(solution.greatest / solution.bound - 1)
     found = sum(gap <= 1e-6 for gap in gaps)
     note = f"the optimum itself: {found} of {seeds}; worst gap {max(gaps):.4%}"
@@ -234,7 +236,7 @@ def restricted(topics: int, each: int, members: int, *, drift: bool) -> tuple[Gr
     group = Group([Member(f"m{m:04d}", mine) for m, mine in enumerate(reads)], dict.fromkeys(weights, each))
     claims = resolve(group)
     if drift:
-        claims = replace(claims, holder=engine.solve(model(claims, weights, {}), engine.Options()).owner)
+        claims = replace(claims, holder=engine.solve(model(claims, weights, {}), engine.PlacementOptions()).owner)
         for topic, old in weights.items():
             change = DRIFT * rng.normal(0, 1, each) + 0.2 * rng.normal()  # partitions, and whole topics
             weights[topic] = (np.array(old) * np.exp(change)).tolist()
@@ -248,7 +250,7 @@ def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *,
     for _ in range(rounds):
         began = time.thread_time()
         found = model(claims if drift else resolve(group), weights, {})
-        solution = engine.solve(found, engine.Options())
+        solution = engine.solve(found, engine.PlacementOptions())
         spent.append((time.thread_time() - began) * 1000)
     gap = solution.greatest / solution.bound - 1
     many, needed = engine.moves(found, solution.owner), frontier.least(found, solution).moves

@@ -43,7 +43,7 @@ from kafka_assignors.history.events import partitions_json
 from kafka_assignors.output import complain
 
 from .members.clients.json_lines import say, text
-from .members.clients.kafka_python import Member, Stop
+from .members.clients.kafka_python import KafkaPythonMember, Stop
 from .members.config import MemberConfig
 from .members.control import Control
 from .names import JAVA_ASSIGNORS
@@ -113,7 +113,7 @@ def _summaries(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-class VerifiableMember(Member):
+class VerifiableMember(KafkaPythonMember):
     """A member that prints its events, and ends after a number of records.
 
     Args:
@@ -135,14 +135,14 @@ class VerifiableMember(Member):
         self.ended_by: int | None = None
 
     def run(self) -> None:
-        """As `Member.run`; a member that may consume nothing doesn't join, as Java's."""
+        """As `KafkaPythonMember.run`; a member that may consume nothing doesn't join, as Java's."""
         if self._left == 0:
             self.write("start")
         else:
             super().run()
 
     def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """As `Member.callback`, but a member that joins for the first time revokes nothing silently, as Java's."""
+        """As its base does; but a member that joins for the first time revokes nothing silently, as Java's."""
         if partitions or name != "revoke" or self.joined_generation() >= 0:
             super().callback(name, partitions)
 

@@ -325,7 +325,7 @@ class _ByWork(Assignor):
         ConfigError: An argument is not as described.
     """
 
-    def __init__(self, name: str, declared: type[by_work.ByWork], *, rack: str | None, **given: Any) -> None:
+    def __init__(self, name: str, declared: type[by_work.ByWorkOptions], *, rack: str | None, **given: Any) -> None:
         self._given, self._figures_of = declared.chosen(**given), name
         group = declared.of_group()
         super().__init__(name, rack=rack, **{option: value for option, value in given.items() if option in group})
@@ -368,7 +368,7 @@ class WeightedAssignor(_ByWork):
         ConfigError: An argument is not as described.
     """
 
-    lacks = _lacking(by_work.Weighted)
+    lacks = _lacking(by_work.WeightedOptions)
 
     def __init__(
         self,
@@ -387,7 +387,7 @@ class WeightedAssignor(_ByWork):
     ) -> None:
         super().__init__(
             "weighted",
-            by_work.Weighted,
+            by_work.WeightedOptions,
             weights=weights,
             weights_file=weights_file,
             capacity=capacity,
@@ -412,7 +412,7 @@ class LagAssignor(_ByWork):
         ConfigError: An argument is not as described, or `lag` is missing.
     """
 
-    lacks = _lacking(by_work.Lag)
+    lacks = _lacking(by_work.LagOptions)
 
     def __init__(
         self,
@@ -430,7 +430,7 @@ class LagAssignor(_ByWork):
             raise ConfigError(_WITHOUT[Needs.METER].format("lag="))
         super().__init__(
             "lag",
-            by_work.Lag,
+            by_work.LagOptions,
             lag=lag,
             parity=parity,
             capacity=capacity,

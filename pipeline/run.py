@@ -58,8 +58,8 @@ class _WrittenTables(Tables):
         self._out, self._format = options.out, options.format
 
     @cached_property
-    def stored(self) -> storage.Tables:
-        return storage.Tables(self.spark, self._out, self.run, self._format)
+    def stored(self) -> storage.StoredTables:
+        return storage.StoredTables(self.spark, self._out, self.run, self._format)
 
     def _keep(self, name: str, frame: DataFrame) -> DataFrame:
         self.stored.write(frame, name)

@@ -23,7 +23,7 @@ from .findings import printable
 from .load import keys
 from .report import text
 from .sources import read
-from .sources.brokers import Topics
+from .sources.brokers import TopicSnapshot
 from .storage.files import Files
 
 BATCH_KEYS = 100
@@ -60,7 +60,7 @@ class Streamed:
     allow_loss: bool = False
 
 
-def follow(spark: SparkSession, bootstrap: str | Connection, topics: Topics, to: Streamed) -> None:
+def follow(spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, to: Streamed) -> None:
     """Read all new records since the checkpoint, or from the first record if there is none, then return.
 
     Args:

@@ -141,7 +141,7 @@ class PartitioningProducer(Producer):
         super().__init__(settings)
         needs_racks = any(getattr(each, "needs_leaders", False) for each in with_fallbacks(chooser))
         racks = _Racks(settings) if needs_racks else None
-        self.cluster = Cluster(self, racks, metadata_max_age_ms / 1000, metadata_timeout_ms / 1000)
+        self.cluster = ConfluentCluster(self, racks, metadata_max_age_ms / 1000, metadata_timeout_ms / 1000)
         plain = type(self) is PartitioningProducer and self._serializers is None and self._reports is None
         if plain and self.native is not None:
             self.__class__ = _Native
@@ -356,7 +356,7 @@ class _Broker(NamedTuple):
     rack: str | None
 
 
-class Cluster:
+class ConfluentCluster:
     """Metadata of the topics, behind the interface of kafka-python's ``ClusterMetadata``, which partitioners use.
 
     Args:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kafka_assignors.connection import Connection, Node, addresses
+from kafka_assignors.connection import BrokerNode, Connection, addresses
 from kafka_assignors.connection import brokers as nodes
 from kafka_assignors.errors import AccessRefused
 
 from ..errors import BrokerUnreachable
 
-__all__ = ["Node", "addresses", "await_ready", "nodes", "require_broker"]
+__all__ = ["BrokerNode", "addresses", "await_ready", "nodes", "require_broker"]
 
 
 def await_ready(
     where: str | Connection, timeout_s: float, check: Callable[[], None] | None = None, brokers: int = 1
-) -> list[Node]:
+) -> list[BrokerNode]:
     """Wait until an address answers with at least `brokers` live brokers.
 
     Args:

@@ -44,7 +44,7 @@ from .common import Where, broker_of, exit_code, progress_console, stdout_consol
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judge import draw, show
 from .judged import judged, step_row
-from .seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
+from .seeds import SeedResult, run_seeds, scenario_of_seed, seeds_of, summary, together
 
 _SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
 
@@ -236,7 +236,7 @@ def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: As
         broker, Intent(broker.bootstrap, prefix, topics, [f"{prefix}{first}-{scenario.name}"], records), asked.confirm
     )
 
-    def on_row(row: Row, kept: bool) -> None:
+    def on_row(row: SeedResult, kept: bool) -> None:
         console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
 
     until = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes

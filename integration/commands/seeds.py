@@ -31,7 +31,7 @@ _SPAN = re.compile(r"(\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True)
-class Row:
+class SeedResult:
     """Result of one seed.
 
     Args:
@@ -86,12 +86,12 @@ def run_seeds(  # as `run_scenario`
     scenarios: Mapping[int, Scenario],
     broker: Broker | Cluster,
     out: Path,
-    on_row: Callable[[Row, bool], None],
+    on_row: Callable[[SeedResult, bool], None],
     *,
     prefix: str,
     timeout_s: float = STEP_S,
     until: float | None = None,
-) -> list[Row]:
+) -> list[SeedResult]:
     """Play scenarios one after another, each with its own topics and group, which are removed after it.
 
     Args:
@@ -129,7 +129,7 @@ def run_seeds(  # as `run_scenario`
     return rows
 
 
-def summary(rows: Iterable[Row], asked: int) -> str:
+def summary(rows: Iterable[SeedResult], asked: int) -> str:
     """All results in one line."""
     rows = list(rows)
     counts = {word: sum(row.value is value for row in rows) for word, value in _WORDS.items()}
@@ -138,7 +138,7 @@ def summary(rows: Iterable[Row], asked: int) -> str:
     return f"{asked} seeds: {', '.join(told)}"
 
 
-def together(rows: Iterable[Row], asked: int) -> bool | None:
+def together(rows: Iterable[SeedResult], asked: int) -> bool | None:
     """One verdict of all seeds: false if any is false, else unknown if any is unknown or wasn't played."""
     values = [row.value for row in rows]
     if False in values:
@@ -149,7 +149,9 @@ def together(rows: Iterable[Row], asked: int) -> bool | None:
 _WORDS = {"true": True, "false": False, "unknown": None}
 
 
-def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float) -> Row:
+def _run(
+    seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float
+) -> SeedResult:
     shutil.rmtree(folder, ignore_errors=True)  # remains of an interrupted run
     began = time.monotonic()
     run = uuid.uuid4().hex
@@ -163,21 +165,21 @@ def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, 
     return row
 
 
-def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: float) -> Row:
+def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: float) -> SeedResult:
     verdict = result.verdict
     broken: dict[str, int] = {}
     for violation in verdict.violations:
         broken[violation.law] = broken.get(violation.law, 0) + 1
-    return Row(
+    return SeedResult(
         seed, verdict.value, broken, list(verdict.unknown[:5]), round(seconds, 1), str(folder), _digest(folder),
         _sha256(repr(what).encode()),
     )  # fmt: skip
 
 
-def _kept(folder: Path) -> Row | None:
+def _kept(folder: Path) -> SeedResult | None:
     """Read the result in a folder. None if it is missing or damaged, or the history has changed since it was judged."""
     try:
-        row = Row(**json.loads((folder / VERDICT).read_text("utf-8")))
+        row = SeedResult(**json.loads((folder / VERDICT).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return row if row.manifest and row.manifest == _digest(folder) else None

@@ -105,7 +105,7 @@ class Relay:
         self._writer = writer
         self._members: dict[str, dict[str, Any]] = {}  # client id -> group, member, incarnation
         self._armed: list[Armed] = []
-        self._connections: set[Connection] = set()
+        self._connections: set[RelayedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, port: int, behind: int) -> asyncio.Server:
@@ -121,7 +121,7 @@ class Relay:
             except OSError:
                 _reset(writer)  # the node is down, so its port must look closed
                 return
-            connection = Connection(self, (reader, writer), broker)
+            connection = RelayedConnection(self, (reader, writer), broker)
             self._connections.add(connection)
             try:
                 await connection.run()
@@ -215,7 +215,7 @@ class Relay:
                 await _either(armed.healed, fault.every_ms / 1000)
 
 
-class Connection:
+class RelayedConnection:
     """A client's connection and the one to its broker, each a reader and a writer."""
 
     def __init__(

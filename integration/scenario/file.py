@@ -91,7 +91,7 @@ def problems(scenario: Scenario) -> Iterator[str]:
     )
     if not scenario.steps:
         yield "steps: none given"
-    stage = _Stage(scenario, dict(scenario.topics))
+    stage = _State(scenario, dict(scenario.topics))
     members: frozenset[str] = frozenset()
     for number, step in enumerate(scenario.steps):
         for at, action in enumerate(step.actions):
@@ -105,7 +105,7 @@ def problems(scenario: Scenario) -> Iterator[str]:
 
 
 @dataclass
-class _Stage:
+class _State:
     """The state of topics, members and nodes after the actions so far."""
 
     scenario: Scenario

@@ -9,7 +9,7 @@ import typer
 
 from ..frame import NAME, USAGE, Common, Output, command, guarded
 from .arguments import grown, joining, offers, separated, sizes
-from .later import Later, Place, add
+from .later import CommandPlace, Later, add
 
 app = typer.Typer(
     name=NAME, cls=Later, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -184,26 +184,32 @@ RECORDS = "Records and keys"
 HELP = "Help"
 
 _HARNESS, _PRODUCERS, _PIPELINE = "integration.commands.cli", "producers.commands", "pipeline.cli"
-add(app, "watch", Place(_HARNESS, "watch"), "Show owners, lag, silent members and rebalances of live groups.", LIVE)
-add(app, "up", Place(_HARNESS, "up"), "Run a broker, or a cluster, to play with.", TESTS)
-add(app, "demo", Place(_HARNESS, "demo"), "Disturb groups on a real broker and write a page.", TESTS)
-add(app, "test", Place(_HARNESS, "run"), "Play a scenario on a real broker and judge it.", TESTS)
-add(app, "judge", Place(_HARNESS, "judge"), "Judge a kept history again, without a broker.", TESTS)
+add(
+    app,
+    "watch",
+    CommandPlace(_HARNESS, "watch"),
+    "Show owners, lag, silent members and rebalances of live groups.",
+    LIVE,
+)
+add(app, "up", CommandPlace(_HARNESS, "up"), "Run a broker, or a cluster, to play with.", TESTS)
+add(app, "demo", CommandPlace(_HARNESS, "demo"), "Disturb groups on a real broker and write a page.", TESTS)
+add(app, "test", CommandPlace(_HARNESS, "run"), "Play a scenario on a real broker and judge it.", TESTS)
+add(app, "judge", CommandPlace(_HARNESS, "judge"), "Judge a kept history again, without a broker.", TESTS)
 
 _report = typer.Typer(
     cls=Later, help="Load, skew and ownership from topics, histories and the coordinator's log, by Spark."
 )
-add(_report, "run", Place(_PIPELINE, "run"), "Read topics and groups, write tables, findings and owners.")
-add(_report, "stream", Place(_PIPELINE, "stream"), "Add new records to the tables, in batches.")
-add(_report, "page", Place(_PIPELINE, "report"), "Draw the tables of a run as one page.")
+add(_report, "run", CommandPlace(_PIPELINE, "run"), "Read topics and groups, write tables, findings and owners.")
+add(_report, "stream", CommandPlace(_PIPELINE, "stream"), "Add new records to the tables, in batches.")
+add(_report, "page", CommandPlace(_PIPELINE, "report"), "Draw the tables of a run as one page.")
 app.add_typer(_report, name="report", rich_help_panel=RECORDS)
 
 _keys = typer.Typer(
     cls=Later, help="Where a topic's keys lie, which hash placed them, and what more partitions would move."
 )
-add(_keys, "place", Place(_PRODUCERS, "place"), "Tell where a key lives for every client's default partitioner.")
-add(_keys, "audit", Place(_PRODUCERS, "audit"), "Name the hash that placed a topic's keys, and the strays.")
-add(_keys, "growth", Place(_PRODUCERS, "growth"), "Tell the share of keys that another partition count moves.")
+add(_keys, "place", CommandPlace(_PRODUCERS, "place"), "Tell where a key lives for every client's default partitioner.")
+add(_keys, "audit", CommandPlace(_PRODUCERS, "audit"), "Name the hash that placed a topic's keys, and the strays.")
+add(_keys, "growth", CommandPlace(_PRODUCERS, "growth"), "Tell the share of keys that another partition count moves.")
 app.add_typer(_keys, name="keys", rich_help_panel=RECORDS)
 
 

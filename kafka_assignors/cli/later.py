@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """Where a command stands.
 
     Args:
@@ -37,7 +37,7 @@ class Later(TyperGroup):
         return name, real(command), rest
 
 
-def add(app: typer.Typer, name: str, place: Place, about: str, panel: str | None = None) -> None:
+def add(app: typer.Typer, name: str, place: CommandPlace, about: str, panel: str | None = None) -> None:
     """Add a command that stands elsewhere; `about` is one sentence for the list of commands."""
 
     def entry() -> None:

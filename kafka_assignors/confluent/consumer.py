@@ -26,7 +26,7 @@ from ..errors import ConfigError
 from ..kafka_python import private
 from ..kafka_python.guard import give_up_join, guard
 from ..kafka_python.leaving import END_S, Departure, Left, Pace, in_group, may_leave
-from ..kafka_python.weighted import ByWork
+from ..kafka_python.weighted import MemberByWork
 from .delivery import Delivery, partition_of
 from .settings import planes
 
@@ -122,7 +122,7 @@ class BridgedConsumer:
         self._await_work()
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost or on_revoke
         what = {"pattern": "|".join(f"(?:{each})" for each in patterns)} if patterns else {"topics": list(topics)}
-        self._control.subscribe(listener=_Listener(self), **what)
+        self._control.subscribe(listener=_BridgeListener(self), **what)
 
     def poll(self, timeout: float | None = None) -> Any:
         """Return the next message. All messages returned before count as processed.
@@ -368,7 +368,7 @@ class BridgedConsumer:
         found = []
         for assignor in private.assignors(private.coordinator_of(self._control)):
             assignor = inspect.unwrap(assignor)
-            if isinstance(assignor, ByWork) and assignor.meter is not None:
+            if isinstance(assignor, MemberByWork) and assignor.meter is not None:
                 assignor.measure_by(self._progress)
                 found.append(assignor.meter)
         return found
@@ -447,7 +447,7 @@ class BridgedConsumer:
         self._taking = False
 
 
-class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
+class _BridgeListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """Forward kafka-python's callbacks to the data plane. The caller of `poll` waits, so nothing else uses it."""
 
     def __init__(self, bridge: BridgedConsumer) -> None:

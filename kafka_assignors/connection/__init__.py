@@ -13,14 +13,29 @@ This package imports nothing else of `kafka_assignors` but its errors; producers
 
 from __future__ import annotations
 
-from .ask import Node, addresses, brokers, partition_count, request, require_access, require_cluster
+from .ask import BrokerNode, addresses, brokers, partition_count, request, require_access, require_cluster
 from .codecs import missing_codec
 from .read import concerns_connection, file_lines, from_settings, read_connection
 from .rights import Right, denied, needing
 from .settings import NAMES, NOT_OURS, Connection
 
 __all__ = [
-    "NAMES", "NOT_OURS", "Connection", "Node", "Right", "addresses", "brokers", "concerns_connection", "denied",
-    "file_lines", "from_settings", "missing_codec", "needing", "partition_count", "read_connection", "request",
-    "require_access", "require_cluster",
+    "NAMES",
+    "NOT_OURS",
+    "BrokerNode",
+    "Connection",
+    "Right",
+    "addresses",
+    "brokers",
+    "concerns_connection",
+    "denied",
+    "file_lines",
+    "from_settings",
+    "missing_codec",
+    "needing",
+    "partition_count",
+    "read_connection",
+    "request",
+    "require_access",
+    "require_cluster",
 ]  # fmt: skip

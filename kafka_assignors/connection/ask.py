@@ -35,7 +35,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class Node:
+class BrokerNode:
     """A broker in the Metadata response."""
 
     node_id: int
@@ -52,7 +52,7 @@ class _Encrypted(KafkaAssignorsError):
     """The answer is TLS."""
 
 
-def brokers(where: str | Connection, timeout_s: float = 5) -> list[Node]:
+def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
     """Ask for the live brokers of the cluster; the first address that answers decides.
 
     Args:
@@ -410,12 +410,12 @@ def _handshakes(connection: Connection, until: float) -> bool:
     return code in (0, _UNSUPPORTED_MECHANISM)
 
 
-def _parse(data: bytes) -> list[Node]:
+def _parse(data: bytes) -> list[BrokerNode]:
     return _nodes(Reader(data, "answer"))
 
 
-def _nodes(read: Reader) -> list[Node]:
-    return [Node(read.int32(), read.string(), read.int32(), read.string_or_none()) for _ in range(read.count())]
+def _nodes(read: Reader) -> list[BrokerNode]:
+    return [BrokerNode(read.int32(), read.string(), read.int32(), read.string_or_none()) for _ in range(read.count())]
 
 
 def _parse_topic(data: bytes) -> tuple[int, int]:

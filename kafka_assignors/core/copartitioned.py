@@ -62,7 +62,7 @@ def check(topics: Any) -> Sets | None:
     return tuple(tuple(sorted(names, key=utf16)) for names in topics)
 
 
-class Options(MemberOptions):
+class CoPartitionedOptions(MemberOptions):
     """The options of ``copartitioned``."""
 
     topics = Option(
@@ -70,8 +70,8 @@ class Options(MemberOptions):
         "Sets of co-partitioned topics. None: topics with the same partition count and the same subscribers.",
         check,
     )  # fmt: skip
-    rack_costs = objective_.Options.rack_costs.at(DEFAULT.rack_costs)
-    goals = objective_.Options.goals.at(DEFAULT.goals)
+    rack_costs = objective_.StickyOptions.rack_costs.at(DEFAULT.rack_costs)
+    goals = objective_.StickyOptions.goals.at(DEFAULT.goals)
 
     objective: Objective
 
@@ -80,7 +80,7 @@ class Options(MemberOptions):
         self.objective = Objective(self.rack_costs, self.goals)
 
 
-class CooperativeOptions(Options, Cooperative):
+class CooperativeCoPartitionedOptions(CoPartitionedOptions, Cooperative):
     """The options of ``cooperative-copartitioned``."""
 
 

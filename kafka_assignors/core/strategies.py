@@ -61,8 +61,8 @@ class Stateless(Strategy):
 class MetaqConsistentHash(Strategy):
     """See `metaq.consistent_hash`."""
 
-    declared = metaq.Options
-    given: metaq.Options
+    declared = metaq.MetaqOptions
+    given: metaq.MetaqOptions
 
     @property
     def hashes_ids(self) -> bool:
@@ -111,8 +111,8 @@ class MachineRoomNearby(Strategy):
 class ConsistentHash(Strategy):
     """See `consistent.assign`."""
 
-    declared = consistent.Options
-    given: consistent.Options
+    declared = consistent.ConsistentHashOptions
+    given: consistent.ConsistentHashOptions
 
     @property
     def hashes_ids(self) -> bool:
@@ -135,8 +135,8 @@ class Config(Strategy):
         self._fallbacks = fallbacks
         super().__init__(name)
 
-    declared = fixed.Options
-    given: fixed.Options
+    declared = fixed.ConfigOptions
+    given: fixed.ConfigOptions
 
     def configure(self) -> None:
         uncovered = self.given.uncovered
@@ -164,8 +164,8 @@ class Optimal(Strategy):
     bearable: Collection[str] = ()
     """Laws that Java's assignor may break: its assignment is used anyway, and a fact reports the violation."""
 
-    declared: ClassVar[type[Options]] = objective_.Options
-    given: objective_.Options | copartitioned.Options
+    declared: ClassVar[type[Options]] = objective_.StickyOptions
+    given: objective_.StickyOptions | copartitioned.CoPartitionedOptions
 
     @property
     def objective(self) -> Objective:
@@ -174,7 +174,7 @@ class Optimal(Strategy):
 
     @property
     def _java(self) -> bool:
-        return isinstance(self.given, objective_.Options) and self.given.parity == "java"
+        return isinstance(self.given, objective_.StickyOptions) and self.given.parity == "java"
 
     @property
     def hashes_ids(self) -> bool:
@@ -254,7 +254,7 @@ class Sticky(Optimal):
 class CooperativeSticky(Optimal):
     """``cooperative-sticky``: the optimal assignment in two rebalances; see `cooperative.assign`."""
 
-    declared = objective_.CooperativeOptions
+    declared = objective_.CooperativeStickyOptions
     withholds = True
     bearable = ("hand-over", "covered")
 
@@ -317,8 +317,8 @@ class CompactSticky(Optimal):
 class CoPartitioned(CompactSticky):
     """Equal partition numbers of co-partitioned topics at one member; see `copartitioned.assign`."""
 
-    declared = copartitioned.Options
-    given: copartitioned.Options
+    declared = copartitioned.CoPartitionedOptions
+    given: copartitioned.CoPartitionedOptions
 
     def facts(self, group: Group) -> Iterable[Fact]:
         return copartitioned.facts(group, self.given.topics)
@@ -340,7 +340,7 @@ class CooperativeCoPartitioned(CoPartitioned):
     several members, a member keeps what it holds and should have.
     """
 
-    declared = copartitioned.CooperativeOptions
+    declared = copartitioned.CooperativeCoPartitionedOptions
     withholds = True
 
     def user_data(
@@ -385,8 +385,8 @@ class ByWork(Strategy):
         placing: What the options say.
     """
 
-    declared: ClassVar[type[Options]] = by_work.ByWork
-    given: by_work.ByWork
+    declared: ClassVar[type[Options]] = by_work.ByWorkOptions
+    given: by_work.ByWorkOptions
     placing: placing.Placing
     uses_claims = True
     withholds = True
@@ -413,7 +413,7 @@ class ByWork(Strategy):
         since = NO_GENERATION if owned is None else generation
         return carried.encode_within(owned or (), since, rack, instance_id, options_.tell(self.told_options()))
 
-    def said(self, user_data: bytes | None) -> compact.Carried:
+    def said(self, user_data: bytes | None) -> compact.CompactData:
         return carried.claims(user_data, {})
 
     def told_by(self, user_data: bytes | None) -> bytes:
@@ -479,7 +479,7 @@ class ByWork(Strategy):
             if why:
                 text = f"figures of member {member_id!r} can't be read: {why}; ignored"
                 facts.append(Fact("options-unread", member_id, text))
-                told = carried.Carried(told.said)
+                told = carried.ByWorkData(told.said)
             heard.append((member_id, sent, told))
         found = {name: value for name, value in carried.inputs(heard, counts).items() if name in known}
         return winner.with_options(**{**winner.options, **found}) if found else winner, facts_.ordered(facts)
@@ -521,15 +521,15 @@ class ByWork(Strategy):
 class Weighted(ByWork):
     """``weighted``: placement by work, throughput or any other weight."""
 
-    declared = by_work.Weighted
-    given: by_work.Weighted
+    declared = by_work.WeightedOptions
+    given: by_work.WeightedOptions
 
 
 class Lag(ByWork):
     """``lag``: placement by lags; ``parity="grantneale"`` places by `weighted.placing.by_lag`."""
 
-    declared = by_work.Lag
-    given: by_work.Lag
+    declared = by_work.LagOptions
+    given: by_work.LagOptions
 
     def _solved(self, claims: Claims) -> tuple[Model, Solution]:
         model, solution = super()._solved(claims)

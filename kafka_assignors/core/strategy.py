@@ -189,9 +189,9 @@ class Strategy:
         since = NO_GENERATION if kept is None else generation
         return compact.encode_within(kept or (), since, rack, instance_id, options_.tell(self.told_options()))
 
-    def said(self, user_data: bytes | None) -> compact.Carried:
+    def said(self, user_data: bytes | None) -> compact.CompactData:
         """The fields of our user data besides claims: generation, rack, instance id; empty for other user data."""
-        return compact.Carried() if self.name in userdata.JAVAS else compact.decode(user_data, {})
+        return compact.CompactData() if self.name in userdata.JAVAS else compact.decode(user_data, {})
 
     def told_by(self, user_data: bytes | None) -> bytes:
         """The options in a member's user data, as `options.tell` returned them; b"" if there are none. Never raises."""

@@ -85,7 +85,7 @@ class StickyAssignor(_Sticky):
     """
 
     name = "sticky"
-    _java = objective.Options
+    _java = objective.StickyOptions
     _strategy_name = "sticky"
 
 
@@ -185,7 +185,7 @@ class CooperativeStickyAssignor(Cooperative):
     """
 
     name = "cooperative-sticky"
-    _java = objective.CooperativeOptions
+    _java = objective.CooperativeStickyOptions
     _strategy_name = "cooperative-sticky"
 
     def __init__(

@@ -35,7 +35,7 @@ END_S = 1.0
 """The longest that an adoption or a close waits for commits."""
 
 
-class Commits:
+class CommitQueue:
     """The commits of one consumer while its group rebalances, one after another.
 
     A commit that is tried again must not overwrite a later one.
@@ -126,16 +126,16 @@ class Commits:
                 log.warning("offsets of %s are not committed; their next owner reads records again: %s", names, error)
 
 
-_commits: weakref.WeakKeyDictionary[Any, Commits] = weakref.WeakKeyDictionary()
+_commits: weakref.WeakKeyDictionary[Any, CommitQueue] = weakref.WeakKeyDictionary()
 
 
-def commits_of(coordinator: Any) -> Commits:
+def commits_of(coordinator: Any) -> CommitQueue:
     """The commits of a consumer's coordinator, whose own commit methods are wrapped by the first call.
 
     Under an eager protocol nothing changes, because a joining member owns no partitions.
     """
     if (known := _commits.get(coordinator)) is None:
-        known = _commits[coordinator] = Commits(coordinator)
+        known = _commits[coordinator] = CommitQueue(coordinator)
         private.wrap_commits(
             coordinator,
             sync=functools.partial(_committing, known),
@@ -146,7 +146,7 @@ def commits_of(coordinator: Any) -> Commits:
     return known
 
 
-def _committing(commits: Commits, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
+def _committing(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(commit)
     def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
         if not (private.rebalancing(coordinator) or commits.pending):
@@ -157,7 +157,7 @@ def _committing(commits: Commits, coordinator: Any, commit: Callable[..., Any]) 
     return kept
 
 
-def _committing_later(commits: Commits, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
+def _committing_later(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(commit)
     def kept(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
         if not (private.rebalancing(coordinator) or commits.pending):
@@ -173,7 +173,7 @@ def _committing_later(commits: Commits, coordinator: Any, commit: Callable[..., 
 
 
 def _adopting(
-    commits: Commits, coordinator: Any, joined: Callable[..., Awaitable[Any]]
+    commits: CommitQueue, coordinator: Any, joined: Callable[..., Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
     """What was read is committed before partitions are revoked."""
 
@@ -191,7 +191,7 @@ def _adopting(
     return kept
 
 
-def _closing(commits: Commits, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
+def _closing(commits: CommitQueue, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
     """The member leaves after its commits."""
 
     @functools.wraps(close)

@@ -40,7 +40,7 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
     if not rack_of:
         return {}
     # Many partitions share the same few sets of brokers.
-    places = _Places(rack_of)
+    places = _RackSets(rack_of)
     codes = {
         topic: [places[private.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
         for topic, found in private.partitions(cluster, partitions).items()
@@ -48,7 +48,7 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
     return {topic: DictionaryEncoded(places.racks, array("q", each)) for topic, each in codes.items()}
 
 
-class _Places(dict[tuple[int, ...], int]):
+class _RackSets(dict[tuple[int, ...], int]):
     """Node ids -> index in `racks`, which has the set of these nodes' racks."""
 
     def __init__(self, rack_of: Mapping[int, str]) -> None:

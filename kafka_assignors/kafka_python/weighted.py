@@ -30,7 +30,7 @@ Requested = Callable[[str], None]
 """Is told why this member requests a rebalance."""
 
 
-class ByWork(Cooperative):
+class MemberByWork(Cooperative):
     """What the assignors by work share: figures, a meter, a loop.
 
     Args:
@@ -42,7 +42,7 @@ class ByWork(Cooperative):
 
     def __init__(
         self,
-        declared: type[options.ByWork],
+        declared: type[options.ByWorkOptions],
         measures: str | None,
         *,
         rack: str | None,
@@ -194,7 +194,7 @@ class ByWork(Cooperative):
         return self._protocol != "eager" and (coordinator is None or private.is_cooperative(coordinator))
 
 
-class WeightedAssignor(ByWork):
+class WeightedAssignor(MemberByWork):
     """``weighted``: see `kafka_assignors.core.weighted.placing.assign`.
 
     >>> consumer_options = {"partition_assignment_strategy": [WeightedAssignor.factory(meter="work", check_every_s=20)]}
@@ -255,7 +255,7 @@ class WeightedAssignor(ByWork):
         protocol: str = "auto",
     ) -> None:
         super().__init__(
-            options.Weighted,
+            options.WeightedOptions,
             meter,
             weights=weights,
             weights_file=weights_file,
@@ -275,7 +275,7 @@ class WeightedAssignor(ByWork):
         )
 
 
-class LagAssignor(ByWork):
+class LagAssignor(MemberByWork):
     """``lag``: as `WeightedAssignor`, by lag alone.
 
     >>> consumer_options = {"partition_assignment_strategy": [LagAssignor]}
@@ -311,7 +311,7 @@ class LagAssignor(ByWork):
         protocol: str = "auto",
     ) -> None:
         super().__init__(
-            options.Lag,
+            options.LagOptions,
             "lag" if lag is None else None,
             lag=lag,
             parity=parity,

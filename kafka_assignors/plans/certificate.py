@@ -28,10 +28,10 @@ from ..core import copartitioned
 from ..core.group import Group
 from ..core.group.claims import Claims, resolve
 from ..core.group.indexed import UNASSIGNED, Bools, Indexed, Ints
-from ..core.group.invariants import Violation, violations
+from ..core.group.invariants import Breach, violations
 from ..core.sticky.objective import Objective
 from ..core.sticky.racks import RackCosts, position_costs
-from .quota_bound import Topics
+from .quota_bound import TopicBounds
 
 LARGEST = 1 << 40
 """Upper bound on the parts of a price, so that a price plus a cost is exact in 64 bits. Sums are Python integers."""
@@ -65,7 +65,7 @@ def check(
     assignment: Mapping[str, Mapping[str, Sequence[int]]],
     certificate: Certificate,
     topics: copartitioned.Sets = (),
-) -> list[Violation]:
+) -> list[Breach]:
     """Check that a certificate proves an assignment optimal.
 
     Args:
@@ -89,24 +89,24 @@ def check(
         price = certificate.prices.get(member.member_id)
         if not _is_price(price):
             text = f"member {member.member_id!r} needs a price of three integers up to {LARGEST}, not {price!r}"
-            return [Violation("price", (member.member_id,), None, text)]
+            return [Breach("price", (member.member_id,), None, text)]
     for topic, cells in certificate.cells.items():
         for member_id, price in cells.items():
             if not _is_price(price):
                 text = f"topic {topic!r} needs prices of three integers up to {LARGEST}, not {price!r}"
-                return [Violation("price", (member_id,), None, text)]
+                return [Breach("price", (member_id,), None, text)]
     claims = resolve(group)
     owner = positions(claims.indexed, assignment)
     if topics:
         bundles = copartitioned.bundled(claims, topics, certificate.objective)
         if len(split := bundles.split(owner)):
             first = next(iter(bundles.claims.indexed.names(split)))
-            return [Violation("bundle", (), None, f"bundle {first.topic}-{first.partition} has several owners")]
+            return [Breach("bundle", (), None, f"bundle {first.topic}-{first.partition} has several owners")]
         claims, owner = bundles.claims, bundles.owners(owner)
     goals = score(claims, owner, certificate.objective)
     for name, value, least in zip(certificate.objective.goals, goals, bound(claims, certificate), strict=True):
         if value != least:
-            return [Violation(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]
+            return [Breach(name, (), None, f"{name}: the assignment has {value}, the prices prove {least}")]
     return []
 
 
@@ -147,7 +147,7 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     in_rack, per_move = np.zeros((2, 3), np.int64)
     in_rack[objective.goals[-2:].index("racks") + 1] = per_move[objective.goals[-2:].index("moves") + 1] = 1
     if objective.spread_first:
-        spread, parts = Topics(claims, price, certificate.cells, racks, in_rack, per_move).total()
+        spread, parts = TopicBounds(claims, price, certificate.cells, racks, in_rack, per_move).total()
         return spread, *(a + b for a, b in zip(total, parts, strict=True))
     columns: dict[bytes, int] = {}  # topics with equal subscribers count as one
     topic = [columns.setdefault(column.tobytes(), len(columns)) for column in np.ascontiguousarray(indexed.reads.T)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from ..core.group import TopicPartition
-from ..core.group.invariants import Violation
+from ..core.group.invariants import Breach
 from .values import Decision, Goal, Move
 
 WHOLE = 20
@@ -47,7 +47,7 @@ def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
     return "\n".join(_lines(plan, moves, withheld))
 
 
-def unproven(plan: Decision, violations: Sequence[Violation]) -> str:
+def unproven(plan: Decision, violations: Sequence[Breach]) -> str:
     """A decision some of whose claims do not hold, as lines of text: which, and none of its figures."""
     return "\n".join(
         (

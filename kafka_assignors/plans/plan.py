@@ -11,7 +11,7 @@ from ..core.group import Group, TopicPartition
 from ..core.group.claims import Claims, resolve
 from ..core.group.facts import OF_BYTES
 from ..core.group.indexed import Ints
-from ..core.group.invariants import Violation, violations
+from ..core.group.invariants import Breach, violations
 from ..core.reading import decoded
 from ..core.sticky import sticky
 from ..core.sticky.objective import Objective
@@ -53,7 +53,7 @@ class Plan(Decision):
 
     _saved = False  # whether it was read from JSON, which anybody may have changed
 
-    def violations(self) -> list[Violation]:
+    def violations(self) -> list[Breach]:
         """Claims of the plan that do not hold for its group and options; empty if it is proven.
 
         Of a plan by work, see `work_proof.check`. Of others: the laws of an assignment, and that its goals are those of
@@ -69,13 +69,13 @@ class Plan(Decision):
         try:
             proven = self._proven()
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-            return [Violation("price", (), None, f"the prices are not those of this group: {error!r}")]
+            return [Breach("price", (), None, f"the prices are not those of this group: {error!r}")]
         if proven == self.goals:
             return []
         shown = [
             [(goal.name, goal.value, goal.least, goal.reached) for goal in goals] for goals in (proven, self.goals)
         ]
-        return [Violation("goals", (), None, f"target and prices prove {shown[0]}, the plan says {shown[1]}")]
+        return [Breach("goals", (), None, f"target and prices prove {shown[0]}, the plan says {shown[1]}")]
 
     def _proven(self) -> tuple[Goal, ...]:
         """The goals of the target, with what the prices prove."""

@@ -33,7 +33,7 @@ def least_spread(readers: int, count: int) -> int:
     return readers * share**2 + extra * (2 * share + 1)
 
 
-class Topics:
+class TopicBounds:
     """The lower bound of every topic, and their sum.
 
     Args:

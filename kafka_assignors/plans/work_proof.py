@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..core.group import Group, Member, TopicPartition
-from ..core.group.invariants import Violation, violations
+from ..core.group.invariants import Breach, violations
 from .values import Decision, Goal
 from .work_program import Program, cheapest_cover
 
@@ -47,7 +47,7 @@ def check(  # one parameter per input of the model, and the plan
     priority: Mapping[str, int] | None = None,
     max_work: Mapping[str, float] | None = None,
     state: Mapping[Name, float] | None = None,
-) -> list[Violation]:
+) -> list[Breach]:
     """Check a plan's claims about work.
 
     Args:
@@ -70,19 +70,19 @@ def check(  # one parameter per input of the model, and the plan
     """
     load = plan.load
     if load is None:
-        return [Violation("bound", (), None, "the plan has no load: it makes no claim about work")]
+        return [Breach("bound", (), None, "the plan has no load: it makes no claim about work")]
     if found := [*ids(plan), *_rounds(plan), *violations(group, plan.target), *_first_round(group, plan)]:
         return found  # what the numbers are about is no assignment
     try:
         if odd := _odd(load):
-            return [Violation("work", (), None, f"{odd!r} is not a finite number")]
+            return [Breach("work", (), None, f"{odd!r} is not a finite number")]
         world = _World(group, weights, capacity, priority or {}, max_work or {}, state or {}, plan.options)
         return [*_Check(world, plan, load).violations()]
     except (TypeError, ValueError, OverflowError, KeyError, IndexError) as error:
-        return [Violation("work", (), None, f"the claims are not numbers of this group: {error!r}")]
+        return [Breach("work", (), None, f"the claims are not numbers of this group: {error!r}")]
 
 
-def verify(plan: Decision) -> list[Violation]:
+def verify(plan: Decision) -> list[Breach]:
     """`check` with the inputs that the plan itself names: its group and options."""
     options = plan.options
     return check(
@@ -105,29 +105,27 @@ def _named(given: Mapping[str, Any] | None) -> dict[Name, float]:
     return found
 
 
-def ids(plan: Decision) -> Iterator[Violation]:
+def ids(plan: Decision) -> Iterator[Breach]:
     """Partition ids of the plan that are no integers: some of these equal one, and would pass for it."""
     for name, assignment in (("target", plan.target), ("assignment", plan.assignment)):
         for m, topics in assignment.items():
             for topic, numbers in topics.items():
                 for p in numbers:
                     if type(p) is not int:
-                        yield Violation(
-                            "exists", (m,), None, f"the {name} has {topic!r}-{p!r}, which is no partition id"
-                        )
+                        yield Breach("exists", (m,), None, f"the {name} has {topic!r}-{p!r}, which is no partition id")
 
 
-def _rounds(plan: Decision) -> Iterator[Violation]:
+def _rounds(plan: Decision) -> Iterator[Breach]:
     """Partitions that the first rebalance assigns, and not to their owner in the target."""
     assigned, target = ({(t, p): m for m, topics in each.items() for t, numbers in topics.items() for p in numbers}
                         for each in (plan.assignment, plan.target))  # fmt: skip
     for (topic, p), m in assigned.items():
         if target.get((topic, p)) != m:
             text = f"{topic}-{p} goes to {m!r} at first, and to {target.get((topic, p))!r} in the end"
-            yield Violation("target", (m,), None, text)
+            yield Breach("target", (m,), None, text)
 
 
-def _first_round(group: Group, plan: Decision) -> Iterator[Violation]:
+def _first_round(group: Group, plan: Decision) -> Iterator[Breach]:
     """Violations by the first rebalance. Members that revoked everything before it hold nothing."""
     eager = plan.options.get("eager", False)
     for each in violations(group, plan.assignment, cooperative=True):
@@ -274,7 +272,7 @@ class _Check:
         self.moved = [tp for tp, m in world.holder.items() if self.owner.get(tp, m) != m]
         self.free_moves = len([tp for tp in self.moved if tp not in set(world.forced)])
 
-    def violations(self) -> Iterator[Violation]:
+    def violations(self) -> Iterator[Breach]:
         """All violations; first of what others are computed with."""
         yield from self._caps()
         yield from self._works()
@@ -286,83 +284,83 @@ class _Check:
         yield from self._verdict()
         yield from self._said()
 
-    def _works(self) -> Iterator[Violation]:
+    def _works(self) -> Iterator[Breach]:
         load, world = self.load, self.world
         for m, work in self.loads.items():
             if not _same(work, load.work.get(m)):
                 text = f"{m!r} has work {float(work)}, the plan says {load.work.get(m)}"
-                yield Violation("work", (m,), None, text)
+                yield Breach("work", (m,), None, text)
             if not _same(world.capacity[m], load.capacity.get(m)):
                 text = f"{m!r} has capacity {float(world.capacity[m])}, the plan says {load.capacity.get(m)}"
-                yield Violation("capacity", (m,), None, text)
+                yield Breach("capacity", (m,), None, text)
         if load.work.keys() != self.loads.keys() or load.capacity.keys() != self.loads.keys():
-            yield Violation("work", (), None, "the plan names other members than the group has")
+            yield Breach("work", (), None, "the plan names other members than the group has")
         if not _same(self.greatest, load.greatest):
             text = f"the greatest work / capacity is {float(self.greatest)}, the plan says {load.greatest}"
-            yield Violation("greatest", (), None, text)
+            yield Breach("greatest", (), None, text)
         coverage = len(world.known), len(world.able)
         if tuple(load.coverage) != coverage:
-            yield Violation("coverage", (), None, f"{coverage} are measured and in all, the plan says {load.coverage}")
+            yield Breach("coverage", (), None, f"{coverage} are measured and in all, the plan says {load.coverage}")
 
-    def _caps(self) -> Iterator[Violation]:
+    def _caps(self) -> Iterator[Breach]:
         """The multiple of the caps that holds, and why it is not 1. What follows is checked at that multiple."""
         load, world = self.load, self.world
         if load.caps not in RAISED:
-            yield Violation("cap", (), None, f"caps are not raised to {load.caps}")
+            yield Breach("cap", (), None, f"caps are not raised to {load.caps}")
         multiple = load.caps
         if multiple is not None:
             for m, cap in world.max_work.items():
                 if self.loads[m] > cap * Fraction(multiple) * (1 + NEAR):
                     text = f"{m!r} has {float(self.loads[m])} of work, its cap is {float(cap * Fraction(multiple))}"
-                    yield Violation("cap", (m,), None, text)
+                    yield Breach("cap", (m,), None, text)
         raised = load.caps != 1
         if raised != bool(load.caps_why) or (raised and not world.max_work):
-            yield Violation("cap", (), None, f"caps at {load.caps} are told with the reason {load.caps_why!r}")
+            yield Breach("cap", (), None, f"caps at {load.caps} are told with the reason {load.caps_why!r}")
         elif raised and load.caps in RAISED:
             before = Fraction(RAISED[RAISED.index(load.caps) - 1] or 1)
             yield from self._raised({m: cap * before for m, cap in world.max_work.items()}, load.caps_why)
         world.caps = {} if multiple is None else {m: cap * Fraction(multiple) for m, cap in world.max_work.items()}
 
-    def _raised(self, caps: Mapping[str, Fraction], why: str) -> Iterator[Violation]:
+    def _raised(self, caps: Mapping[str, Fraction], why: str) -> Iterator[Breach]:
         world = self.world
         everything = sum(world.work.values(), Fraction(0))
         rooms = {m: caps.get(m, everything) * (1 - NEAR) if c else Fraction(0) for m, c in world.capacity.items()}
         if why == "work" and not _overfull(world, rooms) and world.program.possible(rooms) is not False:
-            yield Violation("cap", (), None, "that all work does not fit below the caps is not proven")
+            yield Breach("cap", (), None, "that all work does not fit below the caps is not proven")
         if why == "moves" and not (self._budget() is not None or world.options.get("hysteresis")):
-            yield Violation("cap", (), None, "no option limits the moves below the caps")
+            yield Breach("cap", (), None, "no option limits the moves below the caps")
         if why not in ("work", "moves", "unknown"):
-            yield Violation("cap", (), None, f"{why!r} is no reason to raise caps")
+            yield Breach("cap", (), None, f"{why!r} is no reason to raise caps")
 
     def _budget(self) -> int | None:
         budget: int | None = self.world.options.get("move_budget")
         return 0 if budget is not None and self.world.unowned else budget
 
-    def _bounds(self) -> Iterator[Violation]:
+    def _bounds(self) -> Iterator[Breach]:
         load, world = self.load, self.world
         bound, epsilon = Fraction(load.bound), world.options.get("epsilon", 0.05)
         proven = _bound(world, load.why, load.witness, bound)
         if proven is None or proven < bound * (1 - NEAR):
             shown = "nothing" if proven is None else float(proven)
-            yield Violation("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
+            yield Breach("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
         if load.epsilon != epsilon:
-            yield Violation("epsilon", (), None, f"the plan was made with {epsilon}, it says {load.epsilon}")
+            yield Breach("epsilon", (), None, f"the plan was made with {epsilon}, it says {load.epsilon}")
         limit = max(bound * (1 + Fraction(epsilon)), self.greatest)
         if not _same(limit, load.limit):
-            yield Violation("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
+            yield Breach("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
 
-    def _moves(self) -> Iterator[Violation]:
+    def _moves(self) -> Iterator[Breach]:
         load, world = self.load, self.world
         moves, budget = len(self.moved), self._budget()
         if moves != load.moves:
-            yield Violation("moves", (), None, f"{moves} partitions leave their owner, the plan says {load.moves}")
+            yield Breach("moves", (), None, f"{moves} partitions leave their owner, the plan says {load.moves}")
         if budget is not None and self.free_moves > budget:
             text = f"{self.free_moves} partitions leave an owner that could keep them, the budget allows {budget}"
-            yield Violation("budget", (), None, text)
+            yield Breach("budget", (), None, text)
         option = world.options.get("move_budget")
         if load.budget != (None if option is None else (self.free_moves, option)):
             text = f"the budget of {option} counts {self.free_moves} moves, the plan says {load.budget}"
-            yield Violation("budget", (), None, text)
+            yield Breach("budget", (), None, text)
         limit = Fraction(load.limit)
         if load.least_moves > _counted(world, limit):
             rooms = world.rooms(limit, TIGHT)
@@ -370,20 +368,20 @@ class _Check:
                 world.program.least(rooms, dict.fromkeys(world.able, 1.0)) - 1e-6
             ):
                 text = f"the plan says that {load.least_moves} moves are needed, which is not proven"
-                yield Violation("moves", (), None, text)
+                yield Breach("moves", (), None, text)
 
-    def _state(self) -> Iterator[Violation]:
+    def _state(self) -> Iterator[Breach]:
         load, world = self.load, self.world
         if (load.state is None) != (not world.state):
             which = "moves are counted" if load.state is None else "moves have a cost"
-            yield Violation("state", (), None, f"the plan says that {which}, the given state says otherwise")
+            yield Breach("state", (), None, f"the plan says that {which}, the given state says otherwise")
         if load.state is None or not world.state:
             return
         # Costs are rounded to a part of the dearest.
         rounded = max(world.state.values()) / COSTS * max(len(world.holder), 1)
         cost = sum((world.state[tp] for tp in self.moved), Fraction(0))
         if abs(cost - Fraction(load.state[0])) > rounded + NEAR * cost:
-            yield Violation("state", (), None, f"the moves cost {float(cost)}, the plan says {load.state[0]}")
+            yield Breach("state", (), None, f"the moves cost {float(cost)}, the plan says {load.state[0]}")
         least = (Fraction(load.state[1]) - rounded) * (1 - NEAR)
         limit = Fraction(load.limit)
         if least > _paid(world, limit):
@@ -391,9 +389,9 @@ class _Check:
             prices = {tp: float(price) for tp, price in world.state.items()}
             if least > forced + Fraction(min(world.program.least(world.rooms(limit, TIGHT), prices), 1e300)):
                 text = f"the plan says that moves of {load.state[1]} are needed, which is not proven"
-                yield Violation("state", (), None, text)
+                yield Breach("state", (), None, text)
 
-    def _racks(self) -> Iterator[Violation]:
+    def _racks(self) -> Iterator[Breach]:
         world = self.world
         far = sum(
             (world.work[tp] for tp, m in self.owner.items() if tp in world.able and world.far(tp, m)), Fraction(0)
@@ -402,60 +400,60 @@ class _Check:
         near = sum((world.work[tp] for tp in alone), Fraction(0))
         known = any(world.far(tp, m) for tp, able in world.able.items() for m in able)
         if self.load.remote is None and known:
-            yield Violation("racks", (), None, "the plan tells no work from other racks, and racks differ")
+            yield Breach("racks", (), None, "the plan tells no work from other racks, and racks differ")
         claimed = self.load.remote or (0.0, 0.0)
         if not _same(far, claimed[0]):
             text = f"work of {float(far)} is read from other racks, the plan says {claimed[0]}"
-            yield Violation("racks", (), None, text)
+            yield Breach("racks", (), None, text)
         if not _same(near, claimed[1]):
             text = f"work of {float(near)} has no replica on a subscriber's rack, the plan says {claimed[1]}"
-            yield Violation("racks", (), None, text)
+            yield Breach("racks", (), None, text)
 
-    def _frontier(self) -> Iterator[Violation]:
+    def _frontier(self) -> Iterator[Breach]:
         """More moves are never worse, the last pair is the plan's own, and no pair is better than is possible."""
         world, pairs = self.world, self.load.frontier
         if not pairs:
-            yield Violation("frontier", (), None, "the plan has no frontier")
+            yield Breach("frontier", (), None, "the plan has no frontier")
             return
         for (fewer, high), (more, low) in pairwise(pairs):
             if not fewer < more or (high <= low and (more, low) != pairs[-1]):
-                yield Violation("frontier", (), None, f"{more} moves for {low} are not better than {fewer} for {high}")
+                yield Breach("frontier", (), None, f"{more} moves for {low} are not better than {fewer} for {high}")
         mean = self._mean()
         moves, last = pairs[-1]
         if moves != self.free_moves or abs(Fraction(last) * mean - self.greatest) > ROUNDED * self.greatest:
             own = f"{self.free_moves} moves for {float(self.greatest / mean) if mean else 0.0}"
-            yield Violation("frontier", (), None, f"it ends with {moves} moves for {last}, the plan has {own}")
+            yield Breach("frontier", (), None, f"it ends with {moves} moves for {last}, the plan has {own}")
         if pairs[0][0] and not world.unowned and not world.forced:
-            yield Violation("frontier", (), None, "it does not begin without moves")
+            yield Breach("frontier", (), None, "it does not begin without moves")
         caps, world.caps = world.caps, {}  # the frontier is about work / capacity alone
         for moves, claimed in pairs[:-1]:
             yield from self._point(moves, Fraction(claimed) * mean, claimed)
         world.caps = caps
 
-    def _point(self, moves: int, ratio: Fraction, claimed: float) -> Iterator[Violation]:
+    def _point(self, moves: int, ratio: Fraction, claimed: float) -> Iterator[Breach]:
         """That a greatest work / capacity is possible with so many moves, as far as counting or a program shows."""
         world = self.world
         text = f"it says {claimed} of the mean with {moves} moves, and "
         least = _counted(world, ratio * (1 + ROUNDED)) - len(world.forced)
         if least > moves:
-            yield Violation("frontier", (), None, f"{text}{least} are needed for that")
+            yield Breach("frontier", (), None, f"{text}{least} are needed for that")
         elif moves == 0 and not world.unowned and not world.forced:
             if not _same(world.greatest(world.holder), float(ratio)):
                 now = float(world.greatest(world.holder))
-                yield Violation("frontier", (), None, f"{text}it is {now} without a move")
+                yield Breach("frontier", (), None, f"{text}it is {now} without a move")
         elif world.program.pairs <= EXACT and world.program.possible(world.rooms(ratio, ROUNDED), moves) is False:
-            yield Violation("frontier", (), None, f"{text}that is impossible")
+            yield Breach("frontier", (), None, f"{text}that is impossible")
 
-    def _verdict(self) -> Iterator[Violation]:
+    def _verdict(self) -> Iterator[Breach]:
         """The rule of docs/load.md. What is compared is the plan's target, and what there is without moves."""
         load, world, options = self.load, self.world, self.world.options
         if (load.verdict is not None) != bool(options.get("hysteresis") and world.able):
-            yield Violation("verdict", (), None, "a verdict belongs to the option hysteresis, and to nothing else")
+            yield Breach("verdict", (), None, "a verdict belongs to the option hysteresis, and to nothing else")
         if load.verdict is None or not options.get("hysteresis"):
             return
         act, why = load.verdict
         if not act and self.free_moves:
-            yield Violation("verdict", (), None, f"it waits, and {self.free_moves} partitions move")
+            yield Breach("verdict", (), None, f"it waits, and {self.free_moves} partitions move")
         still = world.greatest(world.holder)
         if world.unowned or world.forced:  # what these were placed by is told by the frontier, or is the target
             still = Fraction(load.frontier[0][1]) * self._mean() if act else self.greatest
@@ -463,7 +461,7 @@ class _Check:
         if world.caps and act and (world.unowned or world.forced or self._above_a_cap()):
             told.add((True, "a member is above its hard cap"))
         if (act, why) not in told:
-            yield Violation("verdict", (), None, f"the rule says {sorted(told)}, the plan says {load.verdict}")
+            yield Breach("verdict", (), None, f"the rule says {sorted(told)}, the plan says {load.verdict}")
 
     def _above_a_cap(self) -> bool:
         world = self.world
@@ -473,12 +471,12 @@ class _Check:
         everything = sum(self.world.capacity.values(), Fraction(0))
         return sum(self.world.work.values(), Fraction(0)) / everything if everything else Fraction(0)
 
-    def _said(self) -> Iterator[Violation]:
+    def _said(self) -> Iterator[Breach]:
         """Advice and goals, which follow from the figures."""
         load = self.load
         advice = _advice(self.world, load)
         if not set(load.advice) <= advice or len(load.advice) != bool(advice):
-            yield Violation("advice", (), None, f"the figures say {sorted(advice)}, the plan says {load.advice}")
+            yield Breach("advice", (), None, f"the figures say {sorted(advice)}, the plan says {load.advice}")
         within = load.greatest <= load.bound * (1 + load.epsilon) * (1 + 1e-9)
         fewest = within and load.moves <= load.least_moves
         goals = (
@@ -486,7 +484,7 @@ class _Check:
             Goal("moves", load.moves, load.least_moves, fewest),
         )
         if tuple(self.plan.goals) != goals:
-            yield Violation("goals", (), None, f"the figures say {goals}, the plan says {self.plan.goals}")
+            yield Breach("goals", (), None, f"the figures say {goals}, the plan says {self.plan.goals}")
 
 
 def _same(a: Fraction, b: float | None) -> bool:

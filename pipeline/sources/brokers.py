@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Topics:
+class TopicSnapshot:
     """A snapshot of topics.
 
     Args:
@@ -127,7 +127,7 @@ def topics(
     may_be_empty: bool = False,
     option: str = "--topics",
     part: Part = Part(),
-) -> Topics:
+) -> TopicSnapshot:
     """Ask the brokers for topics.
 
     Args:
@@ -170,7 +170,7 @@ def topics(
                     f"{option}: {name!r} has {count} partitions but no records; remove it, or produce to it first"
                 )
         everywhere = {t["name"]: len(t["partitions"]) for t in client.describe_topics() if not t.get("is_internal")}
-        return Topics(
+        return TopicSnapshot(
             client.describe_cluster()["cluster_id"],
             partitions,
             {TopicPartition(*tp): first[tp].offset for tp in tps},
@@ -202,7 +202,7 @@ GROUP_PREFIX = "kafka-assignors"
 commits, and needs the permission to do so."""
 
 
-def coordinator_log(bootstrap: str | Connection) -> Topics:
+def coordinator_log(bootstrap: str | Connection) -> TopicSnapshot:
     """Describe ``__consumer_offsets``.
 
     Raises:

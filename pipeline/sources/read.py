@@ -22,11 +22,11 @@ from kafka_assignors.history.events import VERSION
 
 from .. import schema
 from . import brokers
-from .brokers import Topics
+from .brokers import TopicSnapshot
 
 
 def records(
-    spark: SparkSession, bootstrap: str | Connection, topics: Topics, run: str, tasks: int | None = None
+    spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, run: str, tasks: int | None = None
 ) -> DataFrame:
     """The records that the topics held when `brokers.topics` asked, as `schema.RECORDS`.
 
@@ -43,7 +43,9 @@ def records(
     return from_kafka(source(spark, bootstrap, topics, tasks), run, topics.cluster)
 
 
-def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tasks: int | None = None) -> DataFrame:
+def source(
+    spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, tasks: int | None = None
+) -> DataFrame:
     """The records to read, in the columns of Spark's Kafka source. Lazy.
 
     Args:
@@ -70,7 +72,7 @@ def source(spark: SparkSession, bootstrap: str | Connection, topics: Topics, tas
 
 
 def aborted(
-    spark: SparkSession, bootstrap: str | Connection, topics: Topics, read: Mapping[TopicPartition, int]
+    spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, read: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Records of aborted transactions among the offsets read, per topic-partition that has any.
 
@@ -185,7 +187,7 @@ def lines(spark: SparkSession, folder: str) -> DataFrame:
     )
 
 
-def published(spark: SparkSession, bootstrap: str | Connection, topic: Topics) -> DataFrame:
+def published(spark: SparkSession, bootstrap: str | Connection, topic: TopicSnapshot) -> DataFrame:
     """The distinct lines published to a topic, one per record -> ``file string, line string``. Lazy.
 
     Producers resend unacknowledged records, so a line may occur twice; no two events have the same line.
@@ -266,7 +268,7 @@ def rejected(parsed: DataFrame, run: str) -> DataFrame:
 
 
 def unread(
-    topics: Topics, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
+    topics: TopicSnapshot, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
 ) -> list[tuple[str, str, str, str, int]]:
     """Offsets without a record, as rows of `schema.REJECTED`.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kafka_assignors.connection import Connection
 
 from . import brokers
-from .brokers import Part, Topics
+from .brokers import Part, TopicSnapshot
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,6 @@ class Snapshot:
         events: The topic with a run's events, one line per record; None: there is none.
     """
 
-    topics: Topics
-    log: Topics | None = None
-    events: Topics | None = None
+    topics: TopicSnapshot
+    log: TopicSnapshot | None = None
+    events: TopicSnapshot | None = None

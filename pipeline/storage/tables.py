@@ -54,7 +54,7 @@ def require(spark: SparkSession, format_: str) -> None:
         ) from error
 
 
-class Tables:
+class StoredTables:
     """The tables of one run.
 
     Args:

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..errors import ConfigError
-from .topic import Broker, TopicView
+from .topic import PartitionLeader, TopicView
 
-Where = Callable[[Broker, Any], bool]
+Where = Callable[[PartitionLeader, Any], bool]
 """(a leader, the record) -> whether the record may go to the partitions it leads."""
 
 
@@ -35,7 +35,7 @@ def host_like(*patterns: str) -> Where:
 
 def matching(
     view: TopicView, preferences: Sequence[Where], record: object
-) -> tuple[frozenset[Broker], tuple[int, ...]] | None:
+) -> tuple[frozenset[PartitionLeader], tuple[int, ...]] | None:
     """The leaders that the first matching preference selects, and their partitions; None if no preference matches.
 
     Only partitions with a leader match. Cost: O(preferences * leaders) per record, independent of partitions.

@@ -9,7 +9,7 @@ from .topic import Draw, TopicView
 _REDRAWS = 128  # a fair source fails this often once in 2**128; a stuck one must not hang the producer
 
 
-class Sticky(Rule):
+class StickyChoice(Rule):
     """The sticky partition of one topic.
 
     Args:

@@ -13,7 +13,7 @@ Draw = Callable[[], int]
 takes a draw modulo the number of candidates; the bias is below n / 2**31."""
 
 
-class Broker(NamedTuple):
+class PartitionLeader(NamedTuple):
     """A partition's leader in metadata."""
 
     id: int
@@ -49,7 +49,7 @@ class TopicView:
         topic: str,
         partitions: Iterable[int],
         available: Iterable[int],
-        leaders: Mapping[int, Broker] | None = None,
+        leaders: Mapping[int, PartitionLeader] | None = None,
     ) -> None:
         self.topic = topic
         self.partitions = tuple(sorted(partitions))
@@ -61,7 +61,7 @@ class TopicView:
         self._candidates = frozenset(self.candidates)
         self.leaders = dict(leaders or {})
         self.brokers = frozenset(self.leaders.values())
-        self._led: dict[frozenset[Broker], tuple[int, ...]] = {}
+        self._led: dict[frozenset[PartitionLeader], tuple[int, ...]] = {}
 
     def __contains__(self, partition: object) -> bool:
         """Whether the topic has this partition."""
@@ -71,7 +71,7 @@ class TopicView:
         """Whether a record without a key may go to this partition."""
         return partition in self._candidates
 
-    def led_by(self, brokers: frozenset[Broker]) -> tuple[int, ...]:
+    def led_by(self, brokers: frozenset[PartitionLeader]) -> tuple[int, ...]:
         """Ascending ids of the available partitions that these brokers lead. Cost: O(n) once, then a look-up."""
         found = self._led.get(brokers)
         if found is None:

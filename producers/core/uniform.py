@@ -42,7 +42,7 @@ def _queue_weights(rows: Sequence[tuple[int, int]]) -> list[int]:
     return [longest + 1 - queue for _, queue in rows]
 
 
-class Uniform(Rule):
+class UniformChoice(Rule):
     """Sticks to a partition for about a batch of bytes, then draws the next.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 from ..core import geographic
 from ..core.geographic import rack_is
 from ..core.round_robin import RoundRobin
-from ..core.topic import Broker, TopicView
+from ..core.topic import PartitionLeader, TopicView
 from ..errors import ConfigError
 from .fallback import FallbackPartitioner
 from .interface.counters import Counters
@@ -57,7 +57,7 @@ class GeographicPartitioner(FallbackPartitioner):
         self._preferences = tuple(_where(each) for each in prefer)
         self._fallback = fallback
         # By leaders, not by preference: records to different places would take turns out of each other's round.
-        self._turns: dict[tuple[str, frozenset[Broker]], RoundRobin] = {}
+        self._turns: dict[tuple[str, frozenset[PartitionLeader]], RoundRobin] = {}
 
     def choose(self, view: TopicView, record: Record) -> object:
         """The next partition of the first preference that matches."""

@@ -15,9 +15,9 @@ from ..core.keys.murmur2 import as_bytes
 from ..core.random import RandomChoice
 from ..core.round_robin import RoundRobin
 from ..core.rule import Rule
-from ..core.sticky import Sticky
+from ..core.sticky import StickyChoice
 from ..core.topic import TopicView
-from ..core.uniform import Uniform
+from ..core.uniform import UniformChoice
 from ..errors import ConfigError, UnknownName
 from .interface.counters import Counters
 from .interface.metadata import KeyPlacement
@@ -83,14 +83,14 @@ class KeyHashPartitioner(RulePartitioner):
     ) -> None:
         draw = draw_from(rng, seed)
         rules: dict[str, Callable[[], Rule]] = {
-            "uniform": lambda: Uniform(draw, batch_bytes),
-            "sticky": lambda: Sticky(draw, batch_bytes),
+            "uniform": lambda: UniformChoice(draw, batch_bytes),
+            "sticky": lambda: StickyChoice(draw, batch_bytes),
             "round_robin": lambda: RoundRobin(draw()),
             "random": lambda: RandomChoice(draw),
         }
         if null_keys not in rules:
             raise UnknownName("value of null_keys", null_keys, rules)
-        Uniform(draw, batch_bytes)  # rejects an invalid batch_bytes now, for any null_keys
+        UniformChoice(draw, batch_bytes)  # rejects an invalid batch_bytes now, for any null_keys
         self._by_hash(preset, modulus, hot_share, hot_ways)
         super().__init__(rules[null_keys], on_choice=on_choice, counters=counters)
         self.null_keys = null_keys

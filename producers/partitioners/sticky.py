@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ..core.sticky import Sticky
+from ..core.sticky import StickyChoice
 from .interface.counters import Counters
 from .interface.partitioner import OnChoice
 from .interface.rule_partitioner import RulePartitioner
@@ -41,5 +41,5 @@ class StickyPartitioner(RulePartitioner):
         counters: Counters | None = None,
     ) -> None:
         draw = draw_from(rng, seed)
-        Sticky(draw, batch_bytes)  # an invalid argument raises now, not at the first record
-        super().__init__(lambda: Sticky(draw, batch_bytes), on_choice=on_choice, counters=counters)
+        StickyChoice(draw, batch_bytes)  # an invalid argument raises now, not at the first record
+        super().__init__(lambda: StickyChoice(draw, batch_bytes), on_choice=on_choice, counters=counters)

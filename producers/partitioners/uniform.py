@@ -13,7 +13,7 @@ from typing import Any
 from ..core.backlog import Backlog
 from ..core.lag import LagReading, LagSource, LagWeights, flaw
 from ..core.topic import TopicView
-from ..core.uniform import Uniform
+from ..core.uniform import UniformChoice
 from ..errors import ConfigError
 from .interface.counters import Counters
 from .interface.metadata import KeyPlacement
@@ -96,7 +96,7 @@ class UniformPartitioner(KeyHashPartitioner):
         source = None if lag is None else _source(lag)
         fallbacks = _Fallbacks()
         draw = draw_from(rng, seed)
-        uniform = partial(Uniform, draw, batch_bytes, rack=rack, local_share=local_share)
+        uniform = partial(UniformChoice, draw, batch_bytes, rack=rack, local_share=local_share)
         uniform()  # an invalid argument raises now, not at the first record
         self._by_hash("java")
         self.needs_leaders = rack is not None or timeout > 0

@@ -38,7 +38,7 @@ from kafka_assignors.integration.records import Record, read_back, send
 from kafka_assignors.pipeline import cli as run
 from kafka_assignors.pipeline import options, schema, session
 from kafka_assignors.pipeline import run as write
-from kafka_assignors.pipeline.sources.brokers import Topics
+from kafka_assignors.pipeline.sources.brokers import TopicSnapshot
 from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from tests.support.cli import valid
 from tests.support.footprint import footprint
@@ -370,8 +370,8 @@ def test_few_rows_are_those_of_topics_log_and_history(
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "h.jsonl").write_text("x" * (100 + torn))
     snapshot = Snapshot(
-        Topics("c", {"t": 1}, {("t", 0): 5}, {("t", 0): 5 + end}),
-        Topics("c", {"o": 1}, {("o", 0): 0}, {("o", 0): logged}),
+        TopicSnapshot("c", {"t": 1}, {("t", 0): 5}, {("t", 0): 5 + end}),
+        TopicSnapshot("c", {"o": 1}, {("o", 0): 0}, {("o", 0): logged}),
     )
 
     assert write.few(spark, snapshot, write.RunOptions(out="unused", history=str(tmp_path))) is expected

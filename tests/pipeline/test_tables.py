@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.storage import tables
-from kafka_assignors.pipeline.storage.tables import Tables
+from kafka_assignors.pipeline.storage.tables import StoredTables
 
 pytestmark = pytest.mark.spark
 NAMES = ("topic_load", "rejected")
@@ -20,9 +20,9 @@ def load(spark: SparkSession, run: str, records: int) -> DataFrame:
     return spark.createDataFrame([(run, "t", 1, records, 9, 1.0, 0.0, 0.0, 0)], schema.TOPIC_LOAD)
 
 
-def kept(spark: SparkSession, out: Path, run: str, records: int) -> Tables:
+def kept(spark: SparkSession, out: Path, run: str, records: int) -> StoredTables:
     """A run that has written all and not committed."""
-    found = Tables(spark, str(out), run)
+    found = StoredTables(spark, str(out), run)
     found.begin()
     found.write(load(spark, run, records), "topic_load")
     found.write(spark.createDataFrame([], schema.REJECTED), "rejected")

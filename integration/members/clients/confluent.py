@@ -111,7 +111,7 @@ def _subscription(topics: Iterable[str], pattern: str | None) -> list[str]:
     return [*topics] if pattern is None else [f"^({pattern.replace('(?:', '(')}).*"]
 
 
-class Batches(Protocol):
+class RecordHandler(Protocol):
     """Handles a member's records."""
 
     def add(self, record: Any) -> None:
@@ -122,7 +122,7 @@ class Batches(Protocol):
 
 
 def consume(
-    consumer: Any, topics: Sequence[str], batches: Batches, stop: threading.Event, control: Control | None = None
+    consumer: Any, topics: Sequence[str], batches: RecordHandler, stop: threading.Event, control: Control | None = None
 ) -> None:
     """Poll until told to stop, finishing each batch, then leave the group.
 

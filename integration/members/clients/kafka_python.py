@@ -59,7 +59,7 @@ class Stop(BaseException):
 class _Listener(ConsumerRebalanceListener):
     """Callback arguments -> events."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: KafkaPythonMember) -> None:
         self._member = member
 
     def on_partitions_revoked(self, revoked: Sequence[tuple[str, int]]) -> None:
@@ -72,7 +72,7 @@ class _Listener(ConsumerRebalanceListener):
         self._member.callback("lost", lost)
 
 
-class Member:
+class KafkaPythonMember:
     """A consumer that writes events of what happens to it. It leaves `writer` open.
 
     Raises:
@@ -312,7 +312,7 @@ def _message(error: Exception, config: MemberConfig) -> str:
     return f"{type(error).__name__}: {error}" if refused is None else str(refused)
 
 
-def main(argv: Sequence[str], make: type[Member] = Member) -> int:
+def main(argv: Sequence[str], make: type[KafkaPythonMember] = KafkaPythonMember) -> int:
     """Run one member, a `make`, from the configuration file in `argv`. The module lists the exit codes."""
 
     def play(config: MemberConfig, writer: EventWriter, control: Control) -> None:

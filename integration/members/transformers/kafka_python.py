@@ -15,7 +15,7 @@ from kafka.structs import OffsetAndMetadata
 
 from ...history.author import AUTHOR
 from ..clients.events import Writing
-from ..clients.kafka_python import Member, main
+from ..clients.kafka_python import KafkaPythonMember, main
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
@@ -44,8 +44,8 @@ def keep_requests(client: Any) -> None:
     client.await_ready = ready
 
 
-class TransformingMember(Member):
-    """A `Member` whose batches are transactions. Its configuration has an output topic."""
+class TransformingMember(KafkaPythonMember):
+    """A `KafkaPythonMember` whose batches are transactions. Its configuration has an output topic."""
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
         given = dict(config.consumer)
@@ -55,7 +55,7 @@ class TransformingMember(Member):
         self._producer: Any = None
 
     def run(self) -> None:
-        """Run as `Member`, with a producer that starts before it joins."""
+        """Run as `KafkaPythonMember`, with a producer that starts before it joins."""
         try:
             self._begin()
             super().run()

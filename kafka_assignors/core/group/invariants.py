@@ -12,7 +12,7 @@ from .values import Group, Member, TopicPartition
 
 
 @dataclass(frozen=True)
-class Violation:
+class Breach:
     """One violation of one law.
 
     Args:
@@ -34,7 +34,7 @@ class Violation:
 
 def violations(
     group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], *, cooperative: bool = False
-) -> list[Violation]:
+) -> list[Breach]:
     """Find every violation of the laws by an assignment.
 
     * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends zero bytes to a
@@ -57,11 +57,11 @@ def violations(
     """
     members = {member.member_id: member for member in group.members}
     claims = resolve(group if cooperative else Group((), {}))  # an eager group has no claims to judge
-    found: list[Violation] = []
+    found: list[Breach] = []
     for member_id in members.keys() - assignment.keys():
-        found.append(Violation("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
+        found.append(Breach("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
     for member_id in assignment.keys() - members.keys():
-        found.append(Violation("known-member", (member_id,), None, f"{member_id!r} has an entry but is not a member"))
+        found.append(Breach("known-member", (member_id,), None, f"{member_id!r} has an entry but is not a member"))
 
     owners: dict[TopicPartition, list[str]] = {}
     for member_id, partition in pairs(assignment):
@@ -74,32 +74,32 @@ def violations(
         for number in range(group.partitions[topic]):
             partition = TopicPartition(topic, number)
             if partition not in owners and not claims.holders(partition):
-                found.append(Violation("covered", (), partition, f"{partition} is assigned to no member"))
+                found.append(Breach("covered", (), partition, f"{partition} is assigned to no member"))
     return sorted(found, key=_order)
 
 
 def _given(
     group: Group, members: Mapping[str, Member], claims: Claims, partition: TopicPartition, having: Sequence[str]
-) -> Iterable[Violation]:
+) -> Iterable[Breach]:
     name = str(partition)
     if not 0 <= partition.partition < group.partitions.get(partition.topic, 0):
         known = group.partitions.get(partition.topic)
         why = f"{partition.topic!r} has {known} partitions" if known is not None else f"no topic {partition.topic!r}"
-        yield Violation("exists", tuple(sorted(having)), partition, f"{name} does not exist: {why}")
+        yield Breach("exists", tuple(sorted(having)), partition, f"{name} does not exist: {why}")
     if len(having) > 1:
         text = f"{name} is assigned {len(having)} times, to {', '.join(map(repr, sorted(having)))}"
-        yield Violation("single-owner", tuple(sorted(having)), partition, text)
+        yield Breach("single-owner", tuple(sorted(having)), partition, text)
     holders = claims.holders(partition)
     for member_id in sorted(set(having)):
         if member_id in members and partition.topic not in members[member_id].topics:
             text = f"{name} is assigned to {member_id!r}, which does not subscribe to it"
-            yield Violation("subscribed", (member_id,), partition, text)
+            yield Breach("subscribed", (member_id,), partition, text)
         if any(holder != member_id for holder in holders):
             still = ", ".join(repr(holder) for holder in holders if holder != member_id)
             text = f"{name} is given to {member_id!r} while {still} may still hold it"
-            yield Violation("hand-over", tuple(sorted({member_id, *holders})), partition, text)
+            yield Breach("hand-over", tuple(sorted({member_id, *holders})), partition, text)
 
 
-def _order(violation: Violation) -> tuple[str, bytes, int, tuple[str, ...]]:
+def _order(violation: Breach) -> tuple[str, bytes, int, tuple[str, ...]]:
     topic, number = violation.partition or ("", -1)
     return violation.law, utf16(topic), number, violation.members

@@ -18,7 +18,7 @@ EPSILON = 0.25
 VIRTUAL_NODES = 160
 
 
-class Options(MemberOptions):
+class ConsistentHashOptions(MemberOptions):
     """The options of ``consistent-hash``."""
 
     epsilon = Option(

@@ -67,7 +67,7 @@ FALLBACKS = (
 """Strategies that ignore claims, and so may place the partitions that a table does not cover."""
 
 
-class Options(MemberOptions):
+class ConfigOptions(MemberOptions):
     """The options of ``config``."""
 
     table = Option(

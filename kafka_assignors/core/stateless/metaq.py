@@ -22,7 +22,7 @@ DIGESTS = 40
 """Keys per member; each gives four points on the ring."""
 
 
-class Options(MemberOptions):
+class MetaqOptions(MemberOptions):
     """The options of ``metaq-consistent-hash``."""
 
     broker_id = Option("int", 0, "an int from 0", "Replaces the broker's id in a partition's name.", whole(0))

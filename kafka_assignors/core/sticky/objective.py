@@ -77,7 +77,7 @@ class Objective:
         return self._table.get((member_rack, replica_rack), 0 if member_rack == replica_rack else self._dearest)
 
 
-class Options(MemberOptions):
+class StickyOptions(MemberOptions):
     """The options of the sticky assignors."""
 
     parity = Option(
@@ -105,7 +105,7 @@ class Options(MemberOptions):
             )
 
 
-class CooperativeOptions(Options, Cooperative):
+class CooperativeStickyOptions(StickyOptions, Cooperative):
     """The options of ``cooperative-sticky``."""
 
 

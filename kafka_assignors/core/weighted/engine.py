@@ -15,7 +15,7 @@ import numpy as np
 from ..group.indexed import UNASSIGNED, Bools, Ints
 from .bounds import Bound, bounds, least_cost, least_moves
 from .finish import LARGE, even_out, finish
-from .hysteresis import Verdict, verdict
+from .hysteresis import Judgement, verdict
 from .model import EPSILON, NEAR, NO_CAP, Model
 from .optimum.branching import Branching, Found, small
 from .optimum.trading import WAYS, Trading, tradable
@@ -44,7 +44,7 @@ ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Options:
+class PlacementOptions:
     """Options of the placement.
 
     Args:
@@ -86,7 +86,7 @@ class Solution:
     limit: float = 0.0
     caps: float = 1.0
     caps_why: str = ""
-    verdict: Verdict | None = None
+    verdict: Judgement | None = None
 
     @property
     def bound(self) -> float:
@@ -158,7 +158,7 @@ class Engine:
     thousand pairs of partition and member local searches. Deterministic.
     """
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, options: PlacementOptions) -> None:
         self.model, self.options = model, options
         bare = model.held(np.full(len(model.of), UNASSIGNED), np.zeros_like(model.pinned))
         capped = (model.most < NO_CAP).any()
@@ -229,7 +229,7 @@ class Engine:
         raise AssertionError("without caps there is an assignment")
 
 
-def solve(model: Model, options: Options) -> Solution:
+def solve(model: Model, options: PlacementOptions) -> Solution:
     """One rebalance of a group, see `Engine.solve`."""
     return Engine(model, options).solve(model.holder)
 
@@ -261,7 +261,7 @@ def handed_over(holder: Ints, target: Ints, withholds: Bools, disputed: Ints) ->
     return now
 
 
-def _decided(model: Model, options: Options, known: list[Bound]) -> tuple[Ints, Verdict | None]:
+def _decided(model: Model, options: PlacementOptions, known: list[Bound]) -> tuple[Ints, Judgement | None]:
     """The assignment of one rebalance at one multiple of the caps, and the verdict of the hysteresis."""
     allowed, budget = (1 + options.epsilon) * known[0].value, _budget(model, options)
     limit = model.limits(allowed)
@@ -282,7 +282,7 @@ def _decided(model: Model, options: Options, known: list[Bound]) -> tuple[Ints, 
             of_capacity=options.of_capacity,
         )
         if within(model, owner, model.most) and not within(model, still, model.most):
-            judged = Verdict(True, "a member is above its hard cap")
+            judged = Judgement(True, "a member is above its hard cap")
         if not judged.act:
             owner, budget = still, 0
     limit = model.limits(max(allowed, ratio(model, owner)))
@@ -292,7 +292,7 @@ def _decided(model: Model, options: Options, known: list[Bound]) -> tuple[Ints, 
     return _finished(model, owner, limit), judged
 
 
-def _budget(model: Model, options: Options) -> int | None:
+def _budget(model: Model, options: PlacementOptions) -> int | None:
     """The most positions that may leave an owner now: none while one has no owner, as it may be counted already."""
     unowned = (model.holder == UNASSIGNED) & (model.of != UNASSIGNED)
     return 0 if options.move_budget is not None and unowned.any() else options.move_budget

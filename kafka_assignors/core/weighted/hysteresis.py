@@ -22,7 +22,7 @@ PARTITION_S = 600.0
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """Whether to act, and why.
 
     Args:
@@ -42,7 +42,7 @@ def verdict(
     checks: int = 0,
     since_s: float | None = None,
     of_capacity: float = OF_CAPACITY,
-) -> Verdict:
+) -> Judgement:
     """Judge one check of a group.
 
     Args:
@@ -61,19 +61,19 @@ def verdict(
     ratio = now / bound if bound > 0 else 1.0
     times = checks + 1
     if ratio <= IN_A_ROW:
-        return Verdict(False, f"{ratio:.2f} of the bound, not above {IN_A_ROW:.2f}")
+        return Judgement(False, f"{ratio:.2f} of the bound, not above {IN_A_ROW:.2f}")
     if ratio <= AT_ONCE and times < CHECKS:
         many = f"{times} check{'s' if times > 1 else ''}"
-        return Verdict(False, f"{ratio:.2f} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
+        return Judgement(False, f"{ratio:.2f} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
     if since_s is not None and since_s < GROUP_S:
-        return Verdict(False, f"the group moved a partition {since_s:.0f} s ago, less than {GROUP_S:.0f}")
+        return Judgement(False, f"the group moved a partition {since_s:.0f} s ago, less than {GROUP_S:.0f}")
     gain = now - then
     if gain < GAIN * now:
-        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain less than {GAIN:.0%}")
+        return Judgement(False, f"{ratio:.2f} of the bound, but the moves would gain less than {GAIN:.0%}")
     if gain < of_capacity:
         least = f"{of_capacity:.0%} of a member's capacity"
-        return Verdict(False, f"{ratio:.2f} of the bound, but the moves would gain less than {least}")
-    return Verdict(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
+        return Judgement(False, f"{ratio:.2f} of the bound, but the moves would gain less than {least}")
+    return Judgement(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
 
 
 def rested(since_s: float | None) -> bool:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 
-from .hysteresis import CHECKS, GROUP_S, IN_A_ROW, OF_CAPACITY, Verdict, verdict
+from .hysteresis import CHECKS, GROUP_S, IN_A_ROW, OF_CAPACITY, Judgement, verdict
 from .model import EPSILON
-from .options import ByWork
+from .options import ByWorkOptions
 
 COVERED = 0.9
 """Share of measured partitions below which the leader requests another rebalance."""
@@ -49,8 +49,8 @@ class Loop:
         jitter: float = 0.5,
         of_capacity: float = OF_CAPACITY,
     ) -> None:
-        ByWork.check_every_s.of_consumer(every_s)
-        ByWork.rest_s.of_consumer(rest_s)
+        ByWorkOptions.check_every_s.of_consumer(every_s)
+        ByWorkOptions.rest_s.of_consumer(rest_s)
         self._every_s = None if every_s is None else every_s * (1 - SPREAD + 2 * SPREAD * jitter)
         self._rest_s, self._epsilon, self._of_capacity = rest_s, epsilon, of_capacity
         self.asked = self.checks = 0
@@ -88,7 +88,7 @@ class Loop:
         """Stay near another work / capacity from now on: what kept the leader from a better assignment is over."""
         self._reference = reference
 
-    def check(self, now: float, work: float | None, capacity: float) -> Verdict | None:
+    def check(self, now: float, work: float | None, capacity: float) -> Judgement | None:
         """Check this member's work; None if no check is due.
 
         Args:
@@ -101,14 +101,14 @@ class Loop:
         self._next = now + self._every_s
         rested_s = (now - self._since) * GROUP_S / self._rest_s  # in units of the rule's rest period
         if work is None:
-            return Verdict(False, "nothing is measured yet")
+            return Judgement(False, "nothing is measured yet")
         if self._leads and self._coverage < COVERED:
             if rested_s < GROUP_S * self._patience:
-                return Verdict(False, f"{self._coverage:.0%} of the partitions measured; the group rests")
+                return Judgement(False, f"{self._coverage:.0%} of the partitions measured; the group rests")
             self._patience *= 2
-            return self._told(Verdict(True, f"{self._coverage:.0%} of the partitions measured when it assigned"))
+            return self._told(Judgement(True, f"{self._coverage:.0%} of the partitions measured when it assigned"))
         if self._reference is None or capacity <= 0:
-            return Verdict(False, "the group's bound is unknown")
+            return Judgement(False, "the group's bound is unknown")
         now_at, target = work / capacity, self._reference * (1 + self._epsilon)
         found = verdict(
             now_at, target, self._reference, checks=self.checks, since_s=rested_s, of_capacity=self._of_capacity
@@ -116,7 +116,7 @@ class Loop:
         self.checks = min(self.checks + 1, CHECKS) if now_at > IN_A_ROW * self._reference else 0
         return self._told(found)
 
-    def _told(self, found: Verdict) -> Verdict:
+    def _told(self, found: Judgement) -> Judgement:
         self.asked += found.act
         return found
 

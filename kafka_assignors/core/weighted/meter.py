@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 
 from .model import DRAIN_S, Floats, work
-from .options import Weighted
+from .options import WeightedOptions
 
 RECORDS = 150
 """Number of records over which seconds per record are averaged."""
@@ -78,7 +78,7 @@ class Meter:
     """
 
     def __init__(self, kind: str = "work", drain_s: float = DRAIN_S) -> None:
-        Weighted.meter.of_consumer(kind)
+        WeightedOptions.meter.of_consumer(kind)
         self.kind, self._drain_s = kind, drain_s
         self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds per record, number of records
         self._flows: dict[tuple[str, int], _Flow] = {}

@@ -76,7 +76,7 @@ def _resting(given: Any) -> dict[str, list[int]]:
 _FORM = "a mapping like {('orders', 0): 12.5} or {'orders': [12.5, None]}, or None"
 
 
-class ByWork(CooperativeOptions):
+class ByWorkOptions(CooperativeOptions):
     """What both families share."""
 
     weights = OfPartitions(
@@ -130,7 +130,7 @@ class ByWork(CooperativeOptions):
     )  # fmt: skip
 
 
-class Weighted(ByWork):
+class WeightedOptions(ByWorkOptions):
     """The options of ``weighted``."""
 
     weights_file = Option(
@@ -169,7 +169,7 @@ class Weighted(ByWork):
     )  # fmt: skip
 
 
-class Lag(ByWork):
+class LagOptions(ByWorkOptions):
     """The options of ``lag``."""
 
     weights = OfPartitions(

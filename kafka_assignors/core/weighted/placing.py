@@ -19,7 +19,7 @@ from ..sticky import maxflow
 from . import engine
 from .hysteresis import OF_CAPACITY
 from .model import Model, Wishes, model
-from .options import ByWork, Weighted
+from .options import ByWorkOptions, WeightedOptions
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Placing:
     Args:
         weights: By topic, as `model.checked` returns them.
         capacity: member id -> capacity.
-        options: See `engine.Options`.
+        options: See `engine.PlacementOptions`.
         eager: Members that revoked everything before they joined; True for all.
         also: Priorities, hard caps, cost of state, resting partitions.
     """
 
     weights: Mapping[str, Any] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
-    options: engine.Options = field(default_factory=engine.Options)
+    options: engine.PlacementOptions = field(default_factory=engine.PlacementOptions)
     eager: bool | frozenset[str] = False
     also: Wishes = field(default_factory=Wishes)
 
@@ -44,15 +44,17 @@ class Placing:
 DEFAULT = Placing()
 
 
-def placing_of(given: ByWork) -> Placing:
+def placing_of(given: ByWorkOptions) -> Placing:
     """What the valid options say."""
     resting = given.resting if given.hysteresis else {}
     since_s, seconds, also = None, False, Wishes(resting=resting)
-    if isinstance(given, Weighted):
+    if isinstance(given, WeightedOptions):
         since_s, seconds = given.since_s, given.seconds
         also = Wishes(given.priority, given.max_work, given.state, resting)
     of_capacity = OF_CAPACITY if seconds else 0.0
-    options = engine.Options(given.epsilon, given.move_budget, given.hysteresis, given.checks, since_s, of_capacity)
+    options = engine.PlacementOptions(
+        given.epsilon, given.move_budget, given.hysteresis, given.checks, since_s, of_capacity
+    )
     return Placing(given.weights, given.capacity, options, given.eager, also)
 
 

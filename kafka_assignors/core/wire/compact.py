@@ -46,7 +46,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Carried:
+class CompactData:
     """The decoded user data of a member.
 
     Args:
@@ -132,7 +132,7 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
     return rest[2:end], rest[end:]
 
 
-def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
+def decode(data: bytes | None, partitions: Mapping[str, int]) -> CompactData:
     """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
     Args:
@@ -143,18 +143,18 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     Cost: O(bytes unpacked + partitions claimed that exist), both bounded by `limits`.
     """
     if not data:
-        return Carried()
+        return CompactData()
     if data[0] > VERSION:
-        return Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}")
+        return CompactData(garbage=f"user data has version {data[0]}, newer than {VERSION}")
     if (body := _split(data)[1]) is None:
-        return Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
+        return CompactData(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged")
     try:
         return _read(body, partitions)
     except (ValueError, IndexError, RecursionError, zlib.error) as error:  # valid checksum over invalid content
-        return Carried(garbage=f"{len(data)} bytes of user data cannot be read: {error}")
+        return CompactData(garbage=f"{len(data)} bytes of user data cannot be read: {error}")
 
 
-def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
+def _read(body: bytes, partitions: Mapping[str, int]) -> CompactData:
     content = inflated(body, limits.UNPACKED_BYTES)
     end = 4 + int.from_bytes(content[:4], "big")
     rack, instance_id, *topics = names(content[4:end], "claims", nullable=2)
@@ -167,7 +167,7 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> Carried:
     generation = int(read[0]) - 1
     if generation >= 1 << 31:
         raise ValueError(f"a generation beyond int32: {generation}")
-    return Carried(_claimed(topics, read, partitions), generation, rack, instance_id)
+    return CompactData(_claimed(topics, read, partitions), generation, rack, instance_id)
 
 
 def inflated(body: bytes, most: int) -> bytes:

@@ -96,7 +96,7 @@ def decode_subscription(data: bytes) -> Subscription:
     Raises:
         WireError: Truncated or malformed bytes, or a version below 0.
     """
-    reader = Reader(data, "subscription")
+    reader = ProtocolReader(data, "subscription")
     version = reader.version()
     if why := beyond(len(data), reader.ahead(2)):
         return Subscription((), unread=why)
@@ -173,7 +173,7 @@ def decode_assignment(data: bytes) -> AssignedPartitions:
     Raises:
         WireError: Truncated or malformed bytes, including zero bytes, which a leader that forgot the member sends.
     """
-    reader = Reader(data, "assignment")
+    reader = ProtocolReader(data, "assignment")
     reader.version()
     partitions: dict[str, list[int]] = {}
     for topic, partition in reader.partitions():
@@ -208,7 +208,7 @@ def _bytes(value: bytes | None) -> bytes:
     return b"\xff\xff\xff\xff" if value is None else struct.pack(">i", len(value)) + value
 
 
-class Reader(primitives.Reader):
+class ProtocolReader(primitives.Reader):
     """A reader with the structures that subscriptions and assignments share."""
 
     def version(self) -> int:
@@ -290,7 +290,7 @@ def shared_topics(data: bytes, heads: Heads) -> tuple[tuple[str, ...], int]:
     for head, topics in alike:
         if data.startswith(head, 2):
             return topics, 2 + len(head)
-    reader = Reader(data, "subscription", 2)
+    reader = ProtocolReader(data, "subscription", 2)
     topics = reader.strings()
     if len(alike) < _HEADS:
         alike.append((data[2 : reader.offset], topics))

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ...errors import WireError
 from ..group import NO_GENERATION, TopicPartition
 from . import limits
-from .protocol import Reader, by_topic, encode_partitions, with_user_data
+from .protocol import ProtocolReader, by_topic, encode_partitions, with_user_data
 
 
 class Claim(NamedTuple):
@@ -115,7 +115,7 @@ def decode_sticky(data: bytes | None) -> Claim:
     if not data:
         return Claim()
     data = split(data)[1]
-    if (topics := Reader(data, "").ahead(6)) > limits.TOPICS:
+    if (topics := ProtocolReader(data, "").ahead(6)) > limits.TOPICS:
         return Claim(garbage=f"user data claim partitions of {topics:,} topics; {limits.TOPICS:,} are read at most")
     for offset, has_generation in ((0, True), (2, True), (2, False), (0, False)):
         claim, end = _read(data, offset, has_generation)
@@ -128,7 +128,7 @@ def decode_sticky(data: bytes | None) -> Claim:
 def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None, int]:
     if offset and data[:offset] != has_generation.to_bytes(offset, "big"):
         return None, 0
-    reader = Reader(data, "sticky user data", offset)
+    reader = ProtocolReader(data, "sticky user data", offset)
     try:
         owned = reader.partitions()
         generation = max(reader.int32(), NO_GENERATION) if has_generation else NO_GENERATION

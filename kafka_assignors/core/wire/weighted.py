@@ -107,7 +107,7 @@ class Moving:
 
 
 @dataclass(frozen=True)
-class Carried:
+class ByWorkData:
     """The decoded user data of a member.
 
     Args:
@@ -118,7 +118,7 @@ class Carried:
         garbage: Why what follows the claims could not be decoded, "" if it could. All fields but `said` are then empty.
     """
 
-    said: compact.Carried = field(default_factory=compact.Carried)
+    said: compact.CompactData = field(default_factory=compact.CompactData)
     own: Own = field(default_factory=Own)
     weights: Told = field(default_factory=dict)
     moving: Moving = field(default_factory=Moving)
@@ -185,7 +185,7 @@ def _values(codes: Any, top: float) -> Floats:
     return np.where(known == 0, np.nan, rounded)[of]
 
 
-def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
+def decode(data: bytes | None, partitions: Mapping[str, int]) -> ByWorkData:
     """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
     Figures may be out of range: the options of the strategy validate them.
@@ -198,7 +198,7 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
     """
     said, rest = _split(data, partitions)
     if rest is None or data is None:
-        return Carried(said)
+        return ByWorkData(said)
     try:
         moving, most = Moving(), limits.UNPACKED_BYTES
         if data[0] > 2:
@@ -212,25 +212,25 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> Carried:
         size = _OWN.size + (_LIMITS.size if data[0] > 1 else 0)
         head, weights, _ = unpacked(rest, size, partitions, most)
         limits_ = _LIMITS.unpack(head[_OWN.size :]) if data[0] > 1 else ()
-        return Carried(said, Own(*_OWN.unpack(head[: _OWN.size]), *limits_), weights, moving)
+        return ByWorkData(said, Own(*_OWN.unpack(head[: _OWN.size]), *limits_), weights, moving)
     except UNREADABLE as error:
-        return Carried(said, garbage=f"{len(data)} bytes of user data cannot be read: {error}")
+        return ByWorkData(said, garbage=f"{len(data)} bytes of user data cannot be read: {error}")
 
 
-def claims(data: bytes | None, partitions: Mapping[str, int]) -> compact.Carried:
+def claims(data: bytes | None, partitions: Mapping[str, int]) -> compact.CompactData:
     """Decode the claims of user data of any origin, as `decode` does. Never raises."""
     return _split(data, partitions)[0]
 
 
-def _split(data: bytes | None, partitions: Mapping[str, int]) -> tuple[compact.Carried, bytes | None]:
+def _split(data: bytes | None, partitions: Mapping[str, int]) -> tuple[compact.CompactData, bytes | None]:
     """The claims, and what follows them; None if the bytes are absent, foreign or damaged."""
     if not data:
-        return compact.Carried(), None
+        return compact.CompactData(), None
     if data[0] > VERSION:
-        return compact.Carried(garbage=f"user data has version {data[0]}, newer than {VERSION}"), None
+        return compact.CompactData(garbage=f"user data has version {data[0]}, newer than {VERSION}"), None
     rest = data[5:]
     if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
-        return compact.Carried(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"), None
+        return compact.CompactData(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"), None
     said, rest = _block(rest)
     return compact.decode(said, partitions), rest
 
@@ -380,7 +380,7 @@ def chosen(
     return found
 
 
-def inputs(heard: Sequence[tuple[str, Subscription, Carried]], partitions: Mapping[str, int]) -> dict[str, Any]:
+def inputs(heard: Sequence[tuple[str, Subscription, ByWorkData]], partitions: Mapping[str, int]) -> dict[str, Any]:
     """Combine the members' user data into options of the strategy: weights, capacities, priorities, hard caps, and
     members that revoked everything.
 
@@ -392,7 +392,7 @@ def inputs(heard: Sequence[tuple[str, Subscription, Carried]], partitions: Mappi
         heard: Member id, subscription, user data.
         partitions: topic -> partition count, of the topics that members subscribe to.
     """
-    places = _Places(partitions)
+    places = _Positions(partitions)
     weights, state = _Heard(places), _Heard(places)
     resting = np.zeros(places.size, bool)
     own: dict[str, dict[str, Any]] = {}
@@ -423,7 +423,7 @@ def inputs(heard: Sequence[tuple[str, Subscription, Carried]], partitions: Mappi
     return {name: value for name, value in found.items() if value}
 
 
-class _Places:
+class _Positions:
     """The partitions of topics as consecutive positions, topics in order of their names."""
 
     def __init__(self, partitions: Mapping[str, int]) -> None:
@@ -469,7 +469,7 @@ class _Heard:
         places: The group's partitions.
     """
 
-    def __init__(self, places: _Places) -> None:
+    def __init__(self, places: _Positions) -> None:
         self._places = places
         self._value = np.full(places.size, np.nan)
         self._rank = np.full(places.size, -3, np.int64)

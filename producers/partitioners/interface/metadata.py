@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...core.keys.keyed import Index
 from ...core.rule import Rule
-from ...core.topic import Broker, TopicView
+from ...core.topic import PartitionLeader, TopicView
 from ...errors import NoPartitions
 from .topic_rule import TopicRule
 
@@ -162,17 +162,17 @@ class TopicCache:
         return cached
 
 
-def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, Broker]:
+def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, PartitionLeader]:
     """Each partition's leader. A leader whose broker is not in metadata yet is left out."""
-    brokers: dict[int, Broker | None] = {}
-    leaders: dict[int, Broker] = {}
+    brokers: dict[int, PartitionLeader | None] = {}
+    leaders: dict[int, PartitionLeader] = {}
     for partition in available:
         number = cluster.leader_for_partition(_TopicPartition(topic, partition))
         if number is None or number == -1:
             continue
         if number not in brokers:
             known = cluster.broker_metadata(number)
-            brokers[number] = None if known is None else Broker(number, known.host, known.rack)
+            brokers[number] = None if known is None else PartitionLeader(number, known.host, known.rack)
         broker = brokers[number]
         if broker is not None:
             leaders[partition] = broker

@@ -49,7 +49,7 @@ def test_capacities_in_another_unit_lead_to_the_same_assignment(seed: int) -> No
     also = Wishes(max_work=case.options.get("max_work", {}))
     claims = resolve(case.group)
     there, here = (model(claims, weights, by(capacity, each), also) for each in (factor, 1.0))
-    options = engine.Options(case.options.get("epsilon", 0.05))
+    options = engine.PlacementOptions(case.options.get("epsilon", 0.05))
 
     assert engine.solve(there, options).owner.tolist() == engine.solve(here, options).owner.tolist()
     assert there.work.tolist() == here.work.tolist()

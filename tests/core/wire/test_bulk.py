@@ -11,7 +11,7 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, Partitions, TopicPartition
 from kafka_assignors.core.group.indexed import UNASSIGNED, Indexed
 from kafka_assignors.core.wire import bulk, protocol, userdata
-from kafka_assignors.core.wire.protocol import AssignedPartitions, Reader, Subscription
+from kafka_assignors.core.wire.protocol import AssignedPartitions, ProtocolReader, Subscription
 from kafka_assignors.errors import WireError
 from tests.support.assignors import golden
 
@@ -65,7 +65,7 @@ def test_a_name_that_does_not_fit_is_refused():
 
 def one_at_a_time(data, at, known):
     """The claims of known topics and where they end; None where they are malformed."""
-    reader, wanted, found = Reader(data, "claims", at), {name.encode() for name in known}, []
+    reader, wanted, found = ProtocolReader(data, "claims", at), {name.encode() for name in known}, []
     try:
         for _ in range(reader.count(6)):
             size = reader.int16()

@@ -128,7 +128,7 @@ def test_claims_that_no_broker_would_store_are_left_out():
     names = [hashlib.sha512(str(i).encode()).hexdigest() for i in range(20_000)]
     data, why = compact.encode_within([(name, 0) for name in names], 1, "r1", "i1")
 
-    assert compact.decode(data, ANY) == compact.Carried(rack="r1", instance_id="i1")
+    assert compact.decode(data, ANY) == compact.CompactData(rack="r1", instance_id="i1")
     assert why.startswith("claims of 20,000 partitions take 1,")
     assert "message.max.bytes" in why
     assert compact.encode_within([("t", 0)], 1, None, None) == (compact.encode([("t", 0)], 1), "")

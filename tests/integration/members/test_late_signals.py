@@ -53,11 +53,11 @@ def test_no_timer_runs_once_a_member_has_ended(told: signal.Signals, monkeypatch
     written: list[str] = []
     monkeypatch.setattr(kafka_python, "KafkaConsumer", Closing)
     monkeypatch.setattr(kafka_python, "forbid_topic_creation", lambda _: None)
-    monkeypatch.setattr(kafka_python.Member, "_consume", lambda _: os.kill(os.getpid(), told))
+    monkeypatch.setattr(kafka_python.KafkaPythonMember, "_consume", lambda _: os.kill(os.getpid(), told))
     config = MemberConfig("h:1", "g", "m", ("t",), ("kafka-python:range",), "h", "r")
     writer: Any = SimpleNamespace(write=lambda kind, **_: written.append(kind))
 
-    kafka_python.Member(config, writer, Control()).run()
+    kafka_python.KafkaPythonMember(config, writer, Control()).run()
 
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     assert written == ["start", "stop"]
@@ -86,6 +86,6 @@ def test_a_signal_while_a_poll_takes_its_lock_again_is_no_error(monkeypatch: pyt
     config = MemberConfig("h:1", "g", "m", ("t",), ("kafka-python:range",), "h", "r")
     writer: Any = SimpleNamespace(write=lambda kind, **_: written.append(kind))
 
-    kafka_python.Member(config, writer, Control()).run()
+    kafka_python.KafkaPythonMember(config, writer, Control()).run()
 
     assert written == ["start", "stop"]

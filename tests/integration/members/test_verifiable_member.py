@@ -22,7 +22,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.clients.kafka_python import Member
+from kafka_assignors.integration.members.clients.kafka_python import KafkaPythonMember
 from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.verifiable_process import java_command, verifiable_command
@@ -239,7 +239,7 @@ def test_it_tries_a_broker_that_is_back_within_a_second(monkeypatch: pytest.Monk
     def consume(member: Any) -> None:
         limits.append(member._consumer._manager.config["reconnect_backoff_max_ms"])
 
-    monkeypatch.setattr(Member, "_consume", consume)
+    monkeypatch.setattr(KafkaPythonMember, "_consume", consume)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -13,7 +13,14 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.frame import USAGE
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.cli import app
-from kafka_assignors.integration.commands.seeds import Row, run_seeds, scenario_of_seed, seeds_of, summary, together
+from kafka_assignors.integration.commands.seeds import (
+    SeedResult,
+    run_seeds,
+    scenario_of_seed,
+    seeds_of,
+    summary,
+    together,
+)
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.manifest import NAME
 from kafka_assignors.integration.scenario import Scenario, Step
@@ -24,8 +31,10 @@ from tests.support.cli import valid
 ONE = Scenario("one", "One member joins.", (Step("m1 joins", (Join("m1"),)),), topics={"orders": 2}, rate_per_s=0)
 
 
-def row(seed: int, value: bool | None) -> Row:
-    return Row(seed, value, {"O1": 2} if value is False else {}, ["why"] if value is None else [], 3.2, "f", "m", "s")
+def row(seed: int, value: bool | None) -> SeedResult:
+    return SeedResult(
+        seed, value, {"O1": 2} if value is False else {}, ["why"] if value is None else [], 3.2, "f", "m", "s"
+    )
 
 
 def test_seeds_are_two_numbers_of_which_the_second_counts_too() -> None:
@@ -102,10 +111,10 @@ def test_ten_schedules_of_network_faults_are_true_with_every_client(client: str,
 def test_what_was_judged_is_not_played_again_unless_it_was_touched(kafka_broker: Broker, tmp_path: Path) -> None:
     told: list[tuple[int, bool]] = []
 
-    def play(until: float | None = None) -> list[Row]:
+    def play(until: float | None = None) -> list[SeedResult]:
         told.clear()
 
-        def on_row(played: Row, kept: bool) -> None:
+        def on_row(played: SeedResult, kept: bool) -> None:
             told.append((played.seed, kept))
 
         return run_seeds({1: ONE, 2: ONE}, kafka_broker, tmp_path, on_row, prefix=new_prefix(), until=until)

@@ -15,7 +15,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.sources import coordinator, read
-from kafka_assignors.pipeline.sources.brokers import Topics
+from kafka_assignors.pipeline.sources.brokers import TopicSnapshot
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +143,9 @@ def test_a_null_where_a_table_has_none_names_the_column(spark: SparkSession) -> 
 
 def test_offsets_that_gave_no_record_are_counted() -> None:
     tps = [TopicPartition("t", p) for p in range(3)]
-    topics = Topics("c", {"t": 3}, dict(zip(tps, (0, 7, 3), strict=True)), dict(zip(tps, (10, 10, 3), strict=True)))
+    topics = TopicSnapshot(
+        "c", {"t": 3}, dict(zip(tps, (0, 7, 3), strict=True)), dict(zip(tps, (10, 10, 3), strict=True))
+    )
 
     rows = read.unread(topics, {tps[0]: 10, tps[1]: 1}, {}, "r")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kafka_assignors.producers.core.backlog import Backlog
 from kafka_assignors.producers.core.lag import FLOOR, REFRESH_S, DrainMeter, LagReading, LagWeights, flaw, weights_of
-from kafka_assignors.producers.core.topic import Broker, TopicView
-from kafka_assignors.producers.core.uniform import Uniform
+from kafka_assignors.producers.core.topic import PartitionLeader, TopicView
+from kafka_assignors.producers.core.uniform import UniformChoice
 
 DRAINS = st.one_of(st.just(0), st.just(math.inf), st.floats(0, 1e6), st.integers(0, 10**9))
 
@@ -39,7 +39,9 @@ def even_draws(count=1024):
 
 def by_lag(drain_s, draw=None, **options):
     source = lambda topic: LagReading(drain_s, 0.0)
-    return Uniform(draw or even_draws(), 100, lag=LagWeights(source, lambda: 0.0, 10.0, lambda *_: None), **options)
+    return UniformChoice(
+        draw or even_draws(), 100, lag=LagWeights(source, lambda: 0.0, 10.0, lambda *_: None), **options
+    )
 
 
 @given(drains=st.lists(st.one_of(DRAINS, st.none()), min_size=1, max_size=8).filter(any_known))
@@ -91,7 +93,7 @@ def test_lag_multiplies_the_weights_of_kip_794(lag, queues):
 
 
 def test_lag_counts_within_the_rack():
-    near, far = Broker(0, "a", "near"), Broker(1, "b", "far")
+    near, far = PartitionLeader(0, "a", "near"), PartitionLeader(1, "b", "far")
     topic = view(4, {0: near, 1: near, 2: far, 3: far})
     assert spread(by_lag({0: 0, 1: 2, 2: 0, 3: 0}, rack="near"), topic) == pytest.approx(
         {0: 3 / 4, 1: 1 / 4, 2: 0, 3: 0}, abs=0.001

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_assignors.producers.core.lag import DrainMeter, LagReading, LagWeights
 from kafka_assignors.producers.core.topic import TopicView
-from kafka_assignors.producers.core.uniform import Uniform
+from kafka_assignors.producers.core.uniform import UniformChoice
 
 RECORD_BYTES, BATCH_BYTES = 100, 1000
 SLOW, FAST = 100.0, 400.0
@@ -35,7 +35,7 @@ def played(
     sample_s = 1.0  # of the next sample
     source = lambda topic: next((each for each in reversed(readings) if each.at_s <= now[0] - late_s), None)
     lag = LagWeights(source, lambda: now[0], 10.0 + late_s, lambda *_: None) if aware else None
-    uniform = Uniform(lambda: rng.getrandbits(31), BATCH_BYTES, lag=lag)
+    uniform = UniformChoice(lambda: rng.getrandbits(31), BATCH_BYTES, lag=lag)
     phases = [rng.random() * commits_s for _ in speeds]
     consumed_s: list[list[float]] = [[] for _ in speeds]  # when each record of a partition is done
     waited_s, placed = [], []

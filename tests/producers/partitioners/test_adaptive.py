@@ -26,13 +26,13 @@ from kafka_assignors.producers import (
     rack_is,
 )
 from kafka_assignors.producers.core.backlog import Backlog
-from kafka_assignors.producers.core.topic import Broker, TopicView
-from kafka_assignors.producers.core.uniform import Uniform
+from kafka_assignors.producers.core.topic import PartitionLeader, TopicView
+from kafka_assignors.producers.core.uniform import UniformChoice
 from tests.support.producers.clusters import cluster, response
 from tests.support.producers.sending import Sender
 from tests.support.producers.vectors import repeat
 
-BROKERS = [Broker(i, f"kafka{i}.{zone}.example", f"rack-{zone}") for i, zone in enumerate("abc")]
+BROKERS = [PartitionLeader(i, f"kafka{i}.{zone}.example", f"rack-{zone}") for i, zone in enumerate("abc")]
 
 
 def view(leaders, topic="t"):
@@ -53,7 +53,7 @@ def stays(uniform, topic, count):
 
 def adaptive(seed, batch_bytes, *, clock=lambda: 0.0, timeout_s=0.0):
     """A uniform rule that knows its backlog."""
-    return Uniform(source(seed), batch_bytes, backlog=Backlog(clock, timeout_s))
+    return UniformChoice(source(seed), batch_bytes, backlog=Backlog(clock, timeout_s))
 
 
 def test_backlog_counts_what_waits_and_how_long():
@@ -150,17 +150,17 @@ def test_many_partitions_are_weighed_once_in_many_changes():
 
 @pytest.mark.source("KIP-1123")
 def test_records_stay_in_the_rack_while_it_has_leaders():
-    uniform = Uniform(source(6), 100, rack="rack-b")
+    uniform = UniformChoice(source(6), 100, rack="rack-b")
     assert set(stays(uniform, view([0, 1, 2] * 2), 500)) == {1, 4}
     assert chisquare(list(stays(uniform, view([0, 1, 2] * 2), 2000).values())).pvalue > 0.001
     assert set(stays(uniform, view([0, -1, 2, 0, 1, 2]), 500)) == {4}
     assert set(stays(uniform, view([0, -1, 2, 0, -1, 2]), 500)) == {0, 2, 3, 5}, "no local leader: anywhere"
     assert set(stays(uniform, view([-1] * 3), 500)) == {0, 1, 2}
-    assert set(stays(Uniform(source(7), 100, rack="rack-z"), view([0, 1, 2]), 500)) == {0, 1, 2}
+    assert set(stays(UniformChoice(source(7), 100, rack="rack-z"), view([0, 1, 2]), 500)) == {0, 1, 2}
 
 
 def test_racks_come_before_backlog_and_backlog_counts_within_the_rack():
-    uniform, topic = Uniform(source(8), 100, rack="rack-b"), view([0, 1, 2] * 2)
+    uniform, topic = UniformChoice(source(8), 100, rack="rack-b"), view([0, 1, 2] * 2)
     uniform.set_loads([(0, 0), (1, 3), (2, 0), (3, 0), (4, 1), (5, 0)], 6)
     counts = stays(uniform, topic, 4000)
     assert set(counts) == {1, 4}
@@ -184,17 +184,17 @@ def test_racks_come_before_backlog_and_backlog_counts_within_the_rack():
 def test_weights_come_from_the_longest_queue_of_the_rack(queues, weights):
     """One draw for each unit of weight finds each partition as often as it weighs."""
     total = sum(weights.values())
-    uniform, topic = Uniform(iter(range(total)).__next__, 100, rack="rack-b"), view([0, 1, 2] * 2)
+    uniform, topic = UniformChoice(iter(range(total)).__next__, 100, rack="rack-b"), view([0, 1, 2] * 2)
     uniform.set_loads(sorted(queues.items()), 6)
     assert stays(uniform, topic, total) == weights
 
 
 @pytest.mark.parametrize("share", [0.0, 0.7])
 def test_no_more_than_the_local_share_goes_to_the_rack(share):
-    counts = stays(Uniform(source(9), 100, rack="rack-b", local_share=share), view([0, 1, 2] * 2), 6000)
+    counts = stays(UniformChoice(source(9), 100, rack="rack-b", local_share=share), view([0, 1, 2] * 2), 6000)
     assert abs((counts[1] + counts[4]) / 6000 - share) < 0.02
     assert set(counts) >= {0, 2, 3, 5}
-    only = Uniform(source(9), 100, rack="rack-b", local_share=share)
+    only = UniformChoice(source(9), 100, rack="rack-b", local_share=share)
     assert set(stays(only, view([1, 1]), 100)) == {0, 1}, "there is no other rack"
 
 
@@ -282,7 +282,7 @@ def test_an_attached_producer_counts_until_it_is_acknowledged(kafka_broker, kafk
 
 
 def test_draws_of_a_stuck_source_still_end():
-    assert Uniform(repeat(0), 10, rack="rack-a").choose(view([0, 1]), 1) == 0
+    assert UniformChoice(repeat(0), 10, rack="rack-a").choose(view([0, 1]), 1) == 0
 
 
 class Producer:

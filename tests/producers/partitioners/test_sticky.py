@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.producers import partition_for_key
-from kafka_assignors.producers.core.sticky import Sticky
+from kafka_assignors.producers.core.sticky import StickyChoice
 from kafka_assignors.producers.core.topic import TopicView
 from kafka_assignors.producers.errors import ConfigError
 from kafka_assignors.producers.partitioners.interface.topic_rule import TopicRule
@@ -23,7 +23,7 @@ CASES = vectors.load("sticky_kip480.jsonl")
 BATCH_BYTES = 100
 
 
-class Java(Sticky):
+class Java(StickyChoice):
     """What production runs without the one step in which it differs: Java keeps a partition that lost its leader."""
 
     def _keeps(self, view, partition):
@@ -54,14 +54,14 @@ def test_replays_java(case):
 
 
 def test_the_partition_stays_until_its_batch_is_full_and_then_changes():
-    rule, topic = Sticky(repeat(1, 1, 2), BATCH_BYTES), view([0, 0, 0])
+    rule, topic = StickyChoice(repeat(1, 1, 2), BATCH_BYTES), view([0, 0, 0])
     assert [rule.choose(topic, 1), rule.choose(topic, 1)] == [1, 1]
     rule.new_batch(topic, 1)
     assert rule.choose(topic, 1) == 2, "the second draw is 1 again and is thrown away"
 
 
 def test_a_report_about_another_partition_changes_nothing():
-    rule, topic = Sticky(Draws([1]), BATCH_BYTES), view([0, 0, 0])
+    rule, topic = StickyChoice(Draws([1]), BATCH_BYTES), view([0, 0, 0])
     assert rule.choose(topic, 1) == 1
     rule.new_batch(topic, 0)
     assert rule.choose(topic, 1) == 1
@@ -69,35 +69,35 @@ def test_a_report_about_another_partition_changes_nothing():
 
 @given(n=st.integers(2, 8), numbers=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5))
 def test_a_new_batch_never_stays_when_there_is_another_partition_even_with_a_stuck_source(n, numbers):
-    rule, topic = Sticky(repeat(*numbers), BATCH_BYTES), view([0] * n)
+    rule, topic = StickyChoice(repeat(*numbers), BATCH_BYTES), view([0] * n)
     before = rule.choose(topic, 1)
     rule.new_batch(topic, before)
     assert rule.choose(topic, 1) != before
 
 
 def test_one_available_partition_is_taken_without_a_draw():
-    rule, topic = Sticky(Draws([]), BATCH_BYTES), view([-1, 0, -1])
+    rule, topic = StickyChoice(Draws([]), BATCH_BYTES), view([-1, 0, -1])
     assert rule.choose(topic, 1) == 1
     rule.new_batch(topic, 1)
     assert rule.choose(topic, 1) == 1
 
 
 def test_a_partition_without_a_leader_and_one_that_is_gone_are_left():
-    rule = Sticky(repeat(2, 1), BATCH_BYTES)
+    rule = StickyChoice(repeat(2, 1), BATCH_BYTES)
     assert rule.choose(view([0, 0, 0]), 10) == 2
     assert rule.choose(view([0, 0, -1]), 10) == 1
-    rule = Sticky(repeat(2, 1), BATCH_BYTES)
+    rule = StickyChoice(repeat(2, 1), BATCH_BYTES)
     assert rule.choose(view([-1, -1, -1]), 10) == 2
     assert rule.choose(TopicView("t", [0, 1], []), 10) == 1
 
 
 def test_the_partition_changes_after_each_batch_of_bytes():
-    rule, topic = Sticky(repeat(0, 1, 2), batch_bytes=100), view([0] * 3)
+    rule, topic = StickyChoice(repeat(0, 1, 2), batch_bytes=100), view([0] * 3)
     assert [rule.choose(topic, 40) for _ in range(9)] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
 def test_a_reported_batch_starts_the_byte_count_anew():
-    rule, topic = Sticky(repeat(0, 1, 2), batch_bytes=100), view([0] * 3)
+    rule, topic = StickyChoice(repeat(0, 1, 2), batch_bytes=100), view([0] * 3)
     assert [rule.choose(topic, 90), rule.choose_again(topic, 90, 0)] == [0, 1]
     assert [rule.choose(topic, 90) for _ in range(3)] == [1, 2, 2]
 
@@ -105,7 +105,7 @@ def test_a_reported_batch_starts_the_byte_count_anew():
 @given(records=st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=60))
 def test_what_is_taken_back_is_as_if_it_had_never_come(records):
     topic = view([0] * 3)
-    rule, plain = Sticky(repeat(0, 1, 2), BATCH_BYTES), Sticky(repeat(0, 1, 2), BATCH_BYTES)
+    rule, plain = StickyChoice(repeat(0, 1, 2), BATCH_BYTES), StickyChoice(repeat(0, 1, 2), BATCH_BYTES)
     for size, refused in records:
         partition = rule.choose(topic, size)
         if refused:
@@ -117,7 +117,7 @@ def test_what_is_taken_back_is_as_if_it_had_never_come(records):
 @pytest.mark.parametrize("batch_bytes", [0, -1, 1.5, True, None])
 def test_a_wrong_batch_size_is_refused(batch_bytes):
     with pytest.raises(ConfigError, match=f"batch_bytes must be an int of at least 1, not {batch_bytes!r}"):
-        Sticky(repeat(0), batch_bytes=batch_bytes)
+        StickyChoice(repeat(0), batch_bytes=batch_bytes)
 
 
 def test_threads_change_partition_one_after_the_other(eager_switching):
@@ -129,7 +129,7 @@ def test_threads_change_partition_one_after_the_other(eager_switching):
         time.sleep(0)  # gives way in the middle of a change
         return in_turn()
 
-    rule, topic, together = TopicRule(Sticky(draw, batch_bytes=10)), view([0] * 3), Barrier(4, timeout=30)
+    rule, topic, together = TopicRule(StickyChoice(draw, batch_bytes=10)), view([0] * 3), Barrier(4, timeout=30)
 
     def send():
         together.wait()

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from kafka_assignors.producers import partition_for_key
 from kafka_assignors.producers.core.topic import TopicView
-from kafka_assignors.producers.core.uniform import Uniform
+from kafka_assignors.producers.core.uniform import UniformChoice
 from kafka_assignors.producers.errors import ConfigError
 from kafka_assignors.producers.partitioners.interface.topic_rule import TopicRule
 from tests.support.producers import vectors
@@ -26,7 +26,7 @@ RACKS = vectors.load("builtin_kip1123.jsonl")
 ACCUMULATOR = vectors.load("accumulator_kip794.jsonl")
 
 
-class Java(Uniform):
+class Java(UniformChoice):
     """What production runs without the one step in which it differs: Java stays on a partition that lost its leader."""
 
     def _keeps(self, view, partition):
@@ -92,7 +92,7 @@ def test_replays_java_inside_its_accumulator(case):
                 assert [zero[:2] for zero in before] == [[0, True]] * len(before)
                 chosen = rule.choose_again(topic, size, chosen)
             uniform = rule.rule
-            assert isinstance(uniform, Uniform)
+            assert isinstance(uniform, UniformChoice)
             if boundary:  # the record fills its batch to the last byte: kafka-python tells that with the next record
                 uniform.boundary(chosen)
             uniform.current(topic)  # draws as soon as a stay is over, as Java does
@@ -110,7 +110,7 @@ def records(most=60):
 @given(batch=st.integers(1, 50), records=records())
 def test_a_stay_ends_exactly_at_a_batch_on_a_boundary_or_at_two(batch, records):
     """Partitions follow each other in turn, so that each change shows."""
-    uniform, topic, at, produced = Uniform(repeat(0, 1, 2), batch), view([0] * 3), 0, 0
+    uniform, topic, at, produced = UniformChoice(repeat(0, 1, 2), batch), view([0] * 3), 0, 0
     for size, boundary in records:
         if produced >= 2 * batch:
             at, produced = (at + 1) % 3, 0
@@ -129,7 +129,7 @@ def test_a_record_that_is_asked_for_twice_counts_as_if_its_batch_had_been_opened
     Also when each stay is followed by one on the same partition: bytes of the one never count for the other.
     """
     draws = (0,) if same else (0, 1, 2)
-    asked, java, topic = Uniform(repeat(*draws), batch), Uniform(repeat(*draws), batch), view([0] * 3)
+    asked, java, topic = UniformChoice(repeat(*draws), batch), UniformChoice(repeat(*draws), batch), view([0] * 3)
     for size, opens in records:
         chosen = asked.choose(topic, size)
         if opens:
@@ -141,7 +141,7 @@ def test_a_record_that_is_asked_for_twice_counts_as_if_its_batch_had_been_opened
 @given(batch=st.integers(1, 50), records=records(), same=st.booleans())
 def test_what_is_taken_back_is_as_if_it_had_never_come(batch, records, same):
     draws = (0,) if same else (0, 1, 2)
-    uniform, plain, topic = Uniform(repeat(*draws), batch), Uniform(repeat(*draws), batch), view([0] * 3)
+    uniform, plain, topic = UniformChoice(repeat(*draws), batch), UniformChoice(repeat(*draws), batch), view([0] * 3)
     for size, refused in records:
         chosen = uniform.choose(topic, size)
         if refused:
@@ -152,7 +152,7 @@ def test_what_is_taken_back_is_as_if_it_had_never_come(batch, records, same):
 
 def test_bytes_of_a_stay_that_is_over_are_not_taken_from_the_next():
     """Another thread's record has begun a new stay on the same partition before the first is taken back."""
-    uniform, topic = Uniform(repeat(0), 10), view([0])
+    uniform, topic = UniformChoice(repeat(0), 10), view([0])
     assert [uniform.choose(topic, 20), uniform.choose(topic, 5)] == [0, 0]
     uniform.take_back(20, 0)
     assert uniform.produced_bytes == 0
@@ -160,20 +160,20 @@ def test_bytes_of_a_stay_that_is_over_are_not_taken_from_the_next():
 
 @pytest.mark.source("KIP-794, the example of queue sizes 0, 3, 1")
 def test_loads_weigh_as_in_java():
-    uniform, topic = Uniform(repeat(*range(8)), 1), view([0] * 3)
+    uniform, topic = UniformChoice(repeat(*range(8)), 1), view([0] * 3)
     uniform.set_loads([(0, 0), (1, 3), (2, 1)], 3)
     assert Counter(uniform.choose(topic, 2) for _ in range(8)) == {0: 4, 1: 1, 2: 3}
 
 
 def test_a_thousand_changes_are_even():
-    uniform, topic = Uniform(_source(20260101), 100), view([0] * 6)
+    uniform, topic = UniformChoice(_source(20260101), 100), view([0] * 6)
     stays = Counter(uniform.choose(topic, 200) for _ in range(3000))
     assert chisquare([stays[p] for p in range(6)]).pvalue > 0.001
 
 
 def test_a_record_counts_once_though_the_client_asks_twice():
     """9 bytes short of a batch: if the record that opens a batch counted twice, the partition would change."""
-    rule, topic = Uniform(repeat(0, 1), batch_bytes=100), view([0, 0])
+    rule, topic = UniformChoice(repeat(0, 1), batch_bytes=100), view([0, 0])
     assert rule.choose(topic, 91) == 0
     assert rule.choose(topic, 5) == 0
     assert rule.choose_again(topic, 5, 0) == 0, "91 produced: not yet"
@@ -184,21 +184,21 @@ def test_a_record_counts_once_though_the_client_asks_twice():
 
 
 def test_the_partition_changes_at_two_batches_without_any_report():
-    rule, topic = Uniform(repeat(0, 1), batch_bytes=100), view([0, 0])
+    rule, topic = UniformChoice(repeat(0, 1), batch_bytes=100), view([0, 0])
     assert [rule.choose(topic, 50) for _ in range(9)] == [0, 0, 0, 0, 1, 1, 1, 1, 0]
 
 
 def test_a_partition_without_a_leader_and_one_that_is_gone_are_left():
-    rule = Uniform(repeat(2, 1), 100)
+    rule = UniformChoice(repeat(2, 1), 100)
     assert [rule.choose(view([0, 0, 0]), 1), rule.choose(view([0, 0, -1]), 1)] == [2, 1]
-    rule = Uniform(repeat(2, 1), 100)
+    rule = UniformChoice(repeat(2, 1), 100)
     assert [rule.choose(view([-1] * 3), 1), rule.choose(TopicView("t", [0, 1], []), 1)] == [2, 1]
 
 
 @pytest.mark.parametrize("batch_bytes", [0, -5, 2.0, None])
 def test_a_wrong_batch_size_is_refused_at_once(batch_bytes):
     with pytest.raises(ConfigError, match="batch_bytes must be an int of at least 1"):
-        Uniform(repeat(0), batch_bytes)
+        UniformChoice(repeat(0), batch_bytes)
 
 
 def test_threads_lose_no_bytes(eager_switching):
@@ -208,7 +208,7 @@ def test_threads_lose_no_bytes(eager_switching):
         time.sleep(0)  # gives way in the middle of a change
         return alternate()
 
-    rule, topic, together = TopicRule(Uniform(draw, batch_bytes=50)), view([0, 0]), Barrier(4, timeout=30)
+    rule, topic, together = TopicRule(UniformChoice(draw, batch_bytes=50)), view([0, 0]), Barrier(4, timeout=30)
 
     def send():
         together.wait()

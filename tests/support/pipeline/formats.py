@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.storage import tables
-from kafka_assignors.pipeline.storage.tables import Tables
+from kafka_assignors.pipeline.storage.tables import StoredTables
 
 ODD = "it's b\\"  # a quote and, last, a backslash: each would end or prolong a literal of SQL
 
@@ -21,9 +21,9 @@ def main(format_: str, out: str, jars: str, settings: str) -> dict[str, Any]:
     spark = builder.config(map=json.loads(settings)).getOrCreate()
     tables.require(spark, format_)
 
-    def kept(run: str, records: int) -> Tables:
+    def kept(run: str, records: int) -> StoredTables:
         """A run that has written all and not committed."""
-        found = Tables(spark, out, run, format_)
+        found = StoredTables(spark, out, run, format_)
         found.begin()
         row = (run, "t", 1, records, 9, 1.0, 0.0, 0.0, 0)
         found.write(spark.createDataFrame([row], schema.TOPIC_LOAD), "topic_load")

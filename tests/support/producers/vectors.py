@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafka_assignors.producers.core.topic import Broker, TopicView
+from kafka_assignors.producers.core.topic import PartitionLeader, TopicView
 from tests.support.places import VECTORS
 
 FOLDER = VECTORS / "partitioners"
@@ -22,7 +22,7 @@ def load(name: str) -> list[dict[str, Any]]:
 def view(leaders: Sequence[int], topic: str = "t", racks: Mapping[str, str | None] | None = None) -> TopicView:
     """Leader id per partition (-1: none), and the rack of each broker id -> the topic."""
     known = {p: leader for p, leader in enumerate(leaders) if leader != -1}
-    of = None if racks is None else {p: Broker(b, "localhost", racks.get(str(b))) for p, b in known.items()}
+    of = None if racks is None else {p: PartitionLeader(b, "localhost", racks.get(str(b))) for p, b in known.items()}
     return TopicView(topic, range(len(leaders)), known, of)
 
 
