@@ -26,10 +26,13 @@ def main() -> int:
     bad += fullest[0][0] > MODULES
     print("circles of imports: " + (" -> ".join(house.circle) or "none"))
     bad += bool(house.circle)
+    doubled = list(house.doubled_classes())
+    print(f"class names in two modules or more without their reason: {len(doubled)}")
+    print("".join(f"  {each}\n" for each in doubled), end="")
     long = list(house.long_functions())
     print(f"functions above {LINES} lines or {PARAMETERS} parameters without their reason: {len(long)}")
     print("".join(f"  {each}\n" for each in long), end="")
-    return int(bad > 0 or bool(long))
+    return int(bad > 0 or bool(long) or bool(doubled))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "kafka_assignors"
 PACKAGES = (PACKAGE, f"{PACKAGE}.producers", f"{PACKAGE}.integration", f"{PACKAGE}.pipeline")
 MODULES, FLOORS, LINES, PARAMETERS = 12, 7, 60, 6
+_CLIENTS = "the assignor of one name for two clients"
+TWINS = {
+    **dict.fromkeys(("Assignor", "RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "_Sticky"), _CLIENTS),
+    **dict.fromkeys(("CompactStickyAssignor", "CoPartitionedAssignor", "WeightedAssignor", "LagAssignor"), _CLIENTS),
+    "PartitioningProducer": "the producer of two clients",
+    "ClientMissing": "no class can be both an AttributeError and an ImportError",
+    "Record": "both are documented names: a record for a partitioner, and one for the harness to send",
+}
+"""Class name -> why two classes have it."""
 
 
 class House:
@@ -72,6 +81,17 @@ class House:
         except CycleError as found:
             return list(found.args[1])
         return ()
+
+    def doubled_classes(self) -> Iterator[str]:
+        """Class names that stand in two modules or more, but for `TWINS`; and twins that no longer are."""
+        places: dict[str, list[str]] = {}
+        for name in sorted(self.imports):
+            for node in ast.walk(tree(name)):
+                if isinstance(node, ast.ClassDef) and name not in (found := places.setdefault(node.name, [])):
+                    found.append(name)
+        for each, found in sorted(places.items()):
+            if (len(found) > 1) != (each in TWINS):
+                yield f"{each}: {', '.join(found)}"
 
     def long_functions(self) -> Iterator[str]:
         """Functions above the limits without a comment beside their ``def`` that says why.
