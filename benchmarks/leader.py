@@ -13,7 +13,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.claims import Claims
 from kafka_assignors.core.reading import decode
 from kafka_assignors.core.strategies import strategy
-from kafka_assignors.core.wire import balance
+from kafka_assignors.core.wire import balance, choice
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription, encode_subscription
 
@@ -80,7 +80,7 @@ def _sent(claims: Claims, weights: Weights) -> list[tuple[str, bytes]]:
         known: dict[str, Any] = {}
         for topic, partition in mine if weights else ():
             known.setdefault(topic, np.full(len(weights[topic]), np.nan))[partition] = weights[topic][partition]
-        told = carried.chosen(known, mine, member.member_id)
+        told = choice.chosen(known, mine, member.member_id)
         data, why = carried.encode_within((), -1, None, None, b"", carried.Own(), told)
         if why:
             raise WrongAnswer(why)

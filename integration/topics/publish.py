@@ -13,7 +13,7 @@ from kafka_assignors.connection import Connection
 
 from ..broker.ready import require_broker
 from ..errors import HarnessError
-from . import Topics
+from .topics import Topics
 
 _TIMEOUT_S = 60
 

@@ -17,7 +17,7 @@ from kafka_assignors.errors import AccessRefused, ConfigError, KafkaAssignorsErr
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
-from . import Topics, create_topics
+from .topics import Topics, create_topics
 
 _TICK_S = 0.2
 _LAST_S = 30.0

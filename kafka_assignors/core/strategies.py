@@ -33,8 +33,7 @@ from .weighted import options as by_work
 from .weighted import placing
 from .weighted.engine import Solution
 from .weighted.model import Model
-from .wire import balance, bulk, compact, userdata
-from .wire import weighted as carried
+from .wire import balance, bulk, compact, merge, userdata
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, with_user_data
 
 
@@ -481,7 +480,7 @@ class ByWork(Strategy):
                 facts.append(Fact("options-unread", member_id, text))
                 told = carried.ByWorkData(told.said)
             heard.append((member_id, sent, told))
-        found = {name: value for name, value in carried.inputs(heard, counts).items() if name in known}
+        found = {name: value for name, value in merge.inputs(heard, counts).items() if name in known}
         return winner.with_options(**{**winner.options, **found}) if found else winner, facts_.ordered(facts)
 
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:

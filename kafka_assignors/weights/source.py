@@ -16,6 +16,7 @@ from .. import weights as weights_file_
 from ..core.weighted.hysteresis import Rests
 from ..core.weighted.meter import Meter
 from ..core.weighted.model import Floats, Weights, checked
+from ..core.wire import choice
 from ..core.wire import weighted as carried
 from ..errors import ConfigError
 from ..fact_log import log
@@ -52,7 +53,7 @@ class WeightSource:
             raise ConfigError(f"give {several[0]} or {several[1]}, not both")
         self._name, self._of, self._said = name, of, ""
         self._callable = weights if callable(weights) else None
-        self._fixed = {} if callable(weights) else carried.arrays(checked(weights))
+        self._fixed = {} if callable(weights) else choice.arrays(checked(weights))
         self._file = None if weights_file is None else fspath(weights_file)
         self.meter = None if meter is None else Meter(meter)
 
@@ -75,11 +76,11 @@ class WeightSource:
                 self.warn(f"{found}; this member sends no weights", once=found.kind)
                 return {}
             self._said = ""
-            return carried.arrays({topic: list(each) for topic, each in found.topics.items()})
+            return choice.arrays({topic: list(each) for topic, each in found.topics.items()})
         if self._callable is None:
             return self._fixed
         try:
-            known = carried.arrays(checked(self._callable()))
+            known = choice.arrays(checked(self._callable()))
         except Exception as error:  # whatever a user's code raises must not end the join
             why = f"{type(error).__name__}: {error}"
             self.warn(f"the callable for {self._of} failed: {why}; this member sends no {self._of}")
@@ -159,8 +160,8 @@ class Figures:
             instance_id,
             told,
             replace(self._own, checks=checks, asked=asked),
-            carried.chosen(weights, owned, instance_id or self._number),
-            carried.Moving(carried.chosen(state, owned, "", others=0), self.rests.resting(owned, now)),
+            choice.chosen(weights, owned, instance_id or self._number),
+            carried.Moving(choice.chosen(state, owned, "", others=0), self.rests.resting(owned, now)),
         )
         if why:
             self.source.warn(why)

@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import limits
-from .weighted import OTHERS, UNREADABLE, Floats, Told, chosen, packed, unpacked
+from .choice import OTHERS, chosen
+from .weighted import UNREADABLE, Floats, Told, packed, unpacked
 
 VERSION = 2
 KEEPERS = 3

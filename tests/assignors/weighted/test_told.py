@@ -21,6 +21,7 @@ from kafka_assignors.core.reading import decode as decode_group
 from kafka_assignors.core.reading import replay
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.core.wire import balance, compact
+from kafka_assignors.core.wire.choice import chosen
 from kafka_assignors.core.wire.protocol import (
     AssignedPartitions,
     Subscription,
@@ -28,7 +29,7 @@ from kafka_assignors.core.wire.protocol import (
     encode_subscription,
     with_user_data,
 )
-from kafka_assignors.core.wire.weighted import Moving, Own, chosen, decode, encode, encode_within
+from kafka_assignors.core.wire.weighted import Moving, Own, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.weights import Weights
 

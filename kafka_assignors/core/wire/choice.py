@@ -1,0 +1,67 @@
+"""Which weights a member sends.
+
+A member sends the weights of the partitions it owns, and as many others as fit in `OTHERS` bytes: members that start
+own nothing yet, and the leader must also know the weights of unowned partitions. So a new leader knows what the old one
+knew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..group.indexed import Ints
+from ..group.order import utf16
+from . import limits
+from .protocol import by_topic
+from .weighted import Floats
+
+OTHERS = 4_000
+"""Bytes for weights of partitions that a member does not own: those of 200 members stay below a broker's limit."""
+
+
+def chosen(
+    weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str, others: int = OTHERS
+) -> dict[str, tuple[Ints, Floats]]:
+    """Choose the weights that a member sends: those of its own partitions and of some more.
+
+    Args:
+        weights: topic -> weight per partition, NaN if unknown.
+        owned: Topic-partitions that it owns.
+        identity: Determines where the others begin, so that members send different ones if not all fit.
+        others: Maximum number of the others.
+    """
+    topics = sorted(weights, key=utf16)
+    ends = np.cumsum([len(weights[topic]) for topic in topics])
+    total = int(ends[-1]) if len(ends) else 0
+    first = dict(zip(topics, [0, *ends.tolist()], strict=False))
+    picked = np.zeros(total, bool)
+    begin = zlib.crc32(identity.encode("utf-8", "replace")) % total if total else 0
+    picked[(begin + np.arange(min(others, total))) % max(total, 1)] = True
+    for topic, ids in by_topic(owned).items():
+        if topic in first:
+            here: Ints = np.array([each for each in ids if each < len(weights[topic])], np.int64)
+            picked[first[topic] + here] = True
+    found = {}
+    for topic in topics:
+        values = weights[topic]
+        at = np.flatnonzero(picked[first[topic] : first[topic] + len(values)] & ~np.isnan(values))
+        found[topic] = at, values[at]
+    return found
+
+
+def arrays(weights: Mapping[str, Any]) -> dict[str, Floats]:
+    """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN if unknown."""
+    found = {}
+    for topic, each in weights.items():
+        if isinstance(each, Mapping):
+            known = {int(p): weight for p, weight in each.items() if int(p) < limits.UNKNOWN_PARTITIONS}
+            values = np.full(max(known, default=-1) + 1, np.nan)
+            values[list(known)] = list(known.values())
+        else:
+            values = np.array(each, np.float64)
+        found[topic] = values
+    return found
