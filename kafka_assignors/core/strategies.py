@@ -34,6 +34,7 @@ from .weighted import placing
 from .weighted.engine import Solution
 from .weighted.model import Model
 from .wire import balance, bulk, compact, merge, userdata
+from .wire import weighted as carried
 from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, with_user_data
 
 
