@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ..connection import Connection
 
+DEFAULT_BOOTSTRAP = "localhost:9092"
+"""Asked if nothing names a cluster, as Kafka's own tools do in their documentation; never written to."""
+
 
 @dataclass(frozen=True)
 class Output:
@@ -102,7 +105,7 @@ class Common(Output):
         str | None,
         typer.Option(
             "--bootstrap", "-b", metavar="HOST:PORT", rich_help_panel="Cluster",
-            help="A broker of the cluster, several with commas; or the variable KAFKA_BOOTSTRAP.",
+            help="A broker of the cluster, several with commas; else the variable KAFKA_BOOTSTRAP, else localhost:9092.",
         ),
     ] = None  # fmt: skip
     config: Annotated[
@@ -143,17 +146,14 @@ class Common(Output):
 
     @cached_property
     def connection(self) -> Connection:
-        """How to reach the cluster.
+        """How to reach the cluster; the one at `DEFAULT_BOOTSTRAP` if none is named, which a note tells.
 
         Raises:
-            ConfigError: No broker is named, or a setting is wrong.
+            ConfigError: A setting is wrong, or a file or a profile names no broker.
         """
-        from ..errors import ConfigError
-
         if not self.names_cluster:
-            raise ConfigError(
-                "no broker is named; give -b HOST:PORT, --config FILE or --profile NAME, or set KAFKA_BOOTSTRAP"
-            )
+            self.note(f"asks {DEFAULT_BOOTSTRAP}: neither -b, --config, --profile nor KAFKA_BOOTSTRAP names a broker")
+            return self._connection(DEFAULT_BOOTSTRAP)
         return self._connection(self._variable)
 
     @cached_property

@@ -19,6 +19,7 @@ import pytest
 from kafka_assignors.cli.app import main
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.extras import install
+from kafka_assignors.frame import options as common
 from kafka_assignors.frame import running
 from kafka_assignors.integration.commands import judge
 from kafka_assignors.pipeline import options
@@ -29,7 +30,6 @@ NOWHERE = ("-b", "127.0.0.1:1")
 WRONG = {
     "wyh": (2, "why"),
     "why": (2, "GROUP"),
-    "why g": (2, "KAFKA_BOOTSTRAP"),
     "why g h": (2, "h"),
     "why g -b nowhere": (2, "host:port"),
     "why g -b localhost:0": (2, "localhost:0"),
@@ -42,7 +42,6 @@ WRONG = {
     "why g -b 127.0.0.1:1 -X security.protokol=SSL": (2, "security.protocol"),
     "why g -b 127.0.0.1:1 -X security.protocol": (2, "security.protocol"),
     "plan": (2, "GROUP"),
-    "plan g": (2, "KAFKA_BOOTSTRAP"),
     "plan g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "plan g -b 127.0.0.1:1 -A stiky": (2, "stiky"),
     "plan g -b 127.0.0.1:1 -A sticky:parity": (2, "option=value"),
@@ -65,10 +64,8 @@ WRONG = {
     "test nosuch": (2, "nosuch"),
     "test churn --seeds x": (2, "--seeds"),
     "test churn --assignor nosuch": (2, "nosuch"),
-    "watch g": (2, "KAFKA_BOOTSTRAP"),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter": (2, "GROUP"),
-    "exporter g": (2, "KAFKA_BOOTSTRAP"),
     "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1 --port 70000": (2, "--port"),
     "exporter g -b 127.0.0.1:1 --prt 9": (2, "--port"),
@@ -87,8 +84,6 @@ WRONG = {
     "keys place orders zz --hex --partitions 6": (2, "'zz'"),
     "keys place orders k! --base64 --partitions 6": (2, "'k!'"),
     "keys place orders 00 --hex --base64 --partitions 6": (2, "remove one"),
-    "keys place orders k": (2, "KAFKA_BOOTSTRAP"),
-    "keys audit orders": (2, "KAFKA_BOOTSTRAP"),
     "keys place orders k -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "report page /no/such/folder": (2, "/no/such/folder"),
     "report run --topics orders": (2, "--out"),
@@ -96,7 +91,6 @@ WRONG = {
     "explain restartd": (2, "restarted"),
     "doctor --grups": (2, "--groups"),
     "vote": (2, "GROUP"),
-    "vote g": (2, "KAFKA_BOOTSTRAP"),
     "vote g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "vote g -b 127.0.0.1:1 --offer m1": (2, "MEMBER=LIST"),
     "vote g -b 127.0.0.1:1 --offer m1=": (2, "MEMBER=LIST"),
@@ -118,6 +112,27 @@ def test_wrong_input_is_one_sentence(
     assert said.err.startswith("error: ")
     assert said.err.count("\n") == 1, said.err
     assert names in said.err
+
+
+@pytest.mark.parametrize(
+    "line", ["why g", "plan g", "watch g", "exporter g", "keys place orders k", "keys audit orders", "vote g"]
+)
+def test_without_a_named_cluster_the_usual_address_is_asked_and_told(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    assert common.DEFAULT_BOOTSTRAP == "localhost:9092"
+    monkeypatch.setattr(common, "DEFAULT_BOOTSTRAP", "127.0.0.1:1")  # where nobody listens
+
+    assert main(line.split()) == 3
+
+    output = capsys.readouterr()
+    assert output.out == ""
+    told, failed = output.err.splitlines()
+    assert "asks 127.0.0.1:1" in told
+    assert "KAFKA_BOOTSTRAP" in told
+    assert failed.startswith("error: ")
+    assert "127.0.0.1:1" in failed
 
 
 def test_a_page_of_tables_that_do_not_exist_makes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
