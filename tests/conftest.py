@@ -8,11 +8,11 @@ import signal
 from xml.etree import ElementTree
 
 import pytest
-from _pytest.mark.expression import Expression
 from hypothesis import settings
 
 from tests.support.examples import PROFILE
 from tests.support.replayed import INVENTED, Replayed, replay_all
+from tests.support.workers import workers
 
 # How long one example takes says more of the machine than of the law; what hangs meets pytest's timeout.
 settings.register_profile("dev", deadline=None, max_examples=25)
@@ -101,12 +101,26 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         (getattr(item, "funcargs", {})["tmp_path"] / INVENTED).touch()
 
 
+class _Broker(dict[str, bool]):
+    """The names in an expression of markers, for a test whose only marker is `broker`."""
+
+    def __missing__(self, name: str) -> bool:
+        return name == "broker"
+
+
+def _brokers(config: pytest.Config) -> bool:
+    """Tests with a broker are asked for."""
+    return not config.option.markexpr or bool(eval(config.option.markexpr, {"__builtins__": {}}, _Broker()))
+
+
 def _whole(config: pytest.Config) -> bool:
     """Nothing with a broker was left out but the long tests."""
-    asked = config.option
-    brokers = Expression.compile(asked.markexpr).evaluate(lambda name, **_: name == "broker")
-    some = asked.keyword or not brokers or getattr(asked, "lf", False)
+    some = config.option.keyword or not _brokers(config) or getattr(config.option, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return workers(_brokers(config))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

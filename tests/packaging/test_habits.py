@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.places import ROOT
+from tests.support.workers import workers
 
 TEMPLATES = ROOT / ".github" / "ISSUE_TEMPLATE"
 pytestmark = pytest.mark.skipif(not TEMPLATES.is_dir(), reason="they are in a checkout, not in the sdist")
@@ -69,3 +71,36 @@ def test_security_says_where_to_report_and_what_is_supported() -> None:
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     assert "private security advisory" in text
     assert "## What is supported" in text
+
+
+def test_ci_runs_the_tests_as_the_readme_does() -> None:
+    """Without a variable that says how many at a time."""
+    commands = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    assert "make test" in commands
+    assert not [line for line in commands if "WORKERS" in line]
+    assert re.search(r"^make test +#", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "cpus", "memory_mb", "expected"),
+    [(True, 2, 16_000, 2), (True, 4, 9_000, 2), (True, 2, 1_000, 1), (True, 64, 500_000, 8), (False, 64, 500_000, 64)],
+)
+def test_workers_are_one_per_cpu_as_far_as_memory_suffices(
+    brokers: bool, cpus: int, memory_mb: int, expected: int
+) -> None:
+    assert workers(brokers, cpus, memory_mb) == expected
+
+
+@pytest.mark.parametrize(
+    ("quota", "memory", "expected"),
+    [("150000 100000", "max", 1), ("max 100000", "1600000000", 2), ("400000 100000", "800000000", 1)],
+)
+def test_a_container_has_fewer_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, memory: str, expected: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(16), raising=False)
+    monkeypatch.setattr("tests.support.workers._LIMITS", tmp_path)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=64_000_000_000))
+    (tmp_path / "cpu.max").write_text(f"{quota}\n")
+    (tmp_path / "memory.max").write_text(f"{memory}\n")
+    assert workers(False) == expected
