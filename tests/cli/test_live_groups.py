@@ -130,6 +130,7 @@ def test_watch_tells_rebalances_as_they_come_and_silent_members(
     assert quiet[0]["lag_growth"] > 0
 
 
+@pytest.mark.long  # long: test_tour.py types these commands at a live group, and reads their answers
 def test_who_may_join_and_how_to_change(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:

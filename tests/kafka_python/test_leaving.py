@@ -426,6 +426,7 @@ def test_an_interrupted_poll_loses_no_records(life: Life, guarded: bool) -> None
     assert seen == {0: list(range(RECORDS)), 1: list(range(RECORDS))}
 
 
+@pytest.mark.long  # long: waits for a broker that is away; the tests above have the ends of a leave
 @pytest.mark.timeout(180)
 def test_a_broker_that_is_away_ends_it_in_time() -> None:
     """Killed in the middle: what was committed before stays, and the loop ends at its limit."""

@@ -54,6 +54,7 @@ def wheel_folder():
 }
 
 
+@pytest.mark.long  # long: an installation of its own; test_wheel.py proves that one name is installed
 def test_an_application_with_the_same_names_uses_all_of_ours(wheel: Path, kafka_broker: Broker, tmp_path: Path) -> None:
     folder, application = tmp_path / "site", tmp_path / "application"
     zipfile.ZipFile(wheel).extractall(folder)

@@ -69,6 +69,8 @@ def without_java(folder: Path) -> dict[str, str]:
     return {**rest, "PATH": str(folder)}
 
 
+# long: a job with a Spark of its own, on the wheel's Java; test_end_to_end.py has the command in this process
+@pytest.mark.long
 @pytest.mark.broker
 @pytest.mark.timeout(900)
 def test_the_job_agrees_with_the_read_back_and_the_checker(
@@ -330,6 +332,7 @@ def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_p
     Path(str(caught.value).rpartition("full log: ")[2].rstrip(")")).unlink()
 
 
+@pytest.mark.long  # long: one more start of Spark; in test_stream.py the JVM ends with its driver even by SIGKILL
 @pytest.mark.broker
 def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
     topic = kafka_topic(1)

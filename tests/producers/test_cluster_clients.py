@@ -116,6 +116,7 @@ def test_other_clients_stay_in_the_rack_too_and_go_elsewhere_when_its_leader_die
         assert lie(cluster, topic, placed[name]), name
 
 
+@pytest.mark.long  # long: waits for a stalled broker; test_cluster_faults.py has that with kafka-python
 @pytest.mark.source("KIP-794")
 def test_a_stalled_broker_gets_less_through_confluent_too_and_no_produce_waits_for_it(
     cluster: Cluster, kafka_cluster_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch

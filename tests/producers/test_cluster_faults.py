@@ -93,6 +93,7 @@ def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterward
     assert lie(cluster, topic, placed)
 
 
+@pytest.mark.long  # long: waits for a stalled broker, as the test above does
 @pytest.mark.source("KIP-794, partitioner.availability.timeout.ms")
 def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster, kafka_cluster_topic):
     """Node 3 freezes: once its oldest record is three seconds old it is left out, and back with its first answer.

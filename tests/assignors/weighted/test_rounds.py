@@ -70,6 +70,8 @@ def test_the_second_rebalance_assigns_the_target_and_no_third_follows(seed: int)
     assert (again.target, again.moves) == (first.target, ())
 
 
+# long: half a minute of integer programs; the tests above have caps and budgets, with few groups each
+@pytest.mark.long
 @pytest.mark.slow
 def test_caps_so_tight_that_no_search_finds_the_same_again_leave_nothing_unread() -> None:
     """34 partitions fill 13 members to 95 % of their caps: each search from what is held finds another way to do so."""

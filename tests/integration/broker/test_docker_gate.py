@@ -45,6 +45,8 @@ def test_without_an_engine_the_summary_shouts(tmp_path):
     assert done.stdout.splitlines()[-1].strip("= ").startswith("1 passed, 1 skipped"), "the closing line comes last"
 
 
+# long: one more run of pytest within a run; the first test has the summary, plugin/test_require.py the error
+@pytest.mark.long
 def test_where_docker_is_required_its_absence_is_an_error(tmp_path):
     done = run_without_an_engine(tmp_path, REQUIRE_DOCKER="1")
 
@@ -54,6 +56,7 @@ def test_where_docker_is_required_its_absence_is_an_error(tmp_path):
     assert re.search(r"1 passed,.* 1 error", done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long  # long: one more run of pytest within a run
 def test_deselected_tests_are_no_reason_to_shout(tmp_path):
     done = run_without_an_engine(tmp_path, "-m", "not docker", REQUIRE_DOCKER="1")
 

@@ -80,6 +80,7 @@ def test_sigkill_of_the_owner_leaves_no_broker(owner, backend):
     assert not any(folder.exists() for folder in folders)
 
 
+@pytest.mark.long  # long: another broker whose owner gets SIGKILL, as above
 def test_sigkill_of_the_owner_of_a_killed_broker_leaves_nothing_of_it(owner):
     """Between kill and restart its folder belongs to nobody but the watchdog."""
     process, pids = owner("jvm", "killed")

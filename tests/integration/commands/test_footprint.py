@@ -73,6 +73,7 @@ def made_during(started: list[subprocess.Popen[str]], broker: Broker, *args: str
     pytest.fail("".join(said))
 
 
+@pytest.mark.long  # long: plays churn; test_at_a_terminal_it_asks plays a shorter scenario on the same broker
 def test_a_run_writes_to_its_own_topics_alone(unchanged: Broker, tmp_path: Any) -> None:
     done = integration("run", "churn", "--bootstrap", unchanged.bootstrap, "--confirm", "--out", str(tmp_path / "out"))
 

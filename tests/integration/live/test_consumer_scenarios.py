@@ -46,6 +46,8 @@ def first_steps(name: str, count: int) -> Scenario:
     return replace(what, steps=what.steps[:count])
 
 
+# long: the same return as of a classic member in scenario/test_scenarios.py; the broker judges it alike
+@pytest.mark.long
 def test_a_static_member_returns_unnoticed(kafka_broker: Broker, tmp_path: Path) -> None:
     before, after = passes(first_steps("static", 2), kafka_broker, tmp_path).steps
 
@@ -94,6 +96,8 @@ def test_a_pattern_gets_a_new_topic_and_a_subscription_changes_in_place(kafka_br
     assert result.verdict.checked["T3"] == 1
 
 
+# long: proxy/test_proxy.py has the fault; that a KIP-848 group rests again, the tests around this one show
+@pytest.mark.long
 def test_a_fault_of_the_network_breaks_no_law(kafka_broker: Broker, tmp_path: Path) -> None:
     passes(of_client(chaos(0, steps=2), "confluent-consumer"), kafka_broker, tmp_path)
 

@@ -59,6 +59,7 @@ def test_a_table_is_followed_and_the_rest_shared_by_those_present(
     assert judged(tmp_path).checked["T1"] == 1
 
 
+@pytest.mark.long  # long: one more group; members/test_member.py has an assignor that raises, and what is told
 def test_a_table_that_must_be_whole_stops_the_leader(unjudged_group: MakeGroup, kafka_topic: MakeTopic) -> None:
     topic = kafka_topic(partitions=2)
     group = unjudged_group()
@@ -70,6 +71,7 @@ def test_a_table_that_must_be_whole_stops_the_leader(unjudged_group: MakeGroup, 
         group.wait_stable()
 
 
+@pytest.mark.long  # long: one more group; core/stateless/test_family.py proves that ids and order make no difference
 def test_the_same_members_have_the_same_after_all_were_restarted(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

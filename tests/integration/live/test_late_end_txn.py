@@ -218,6 +218,7 @@ TIMES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long  # long: a defect of another client
 @TIMES
 @pytest.mark.source("confluentinc/librdkafka#5423")
 def test_librdkafkas_late_commit_commits_the_next_transaction(
@@ -253,6 +254,7 @@ def test_a_new_producer_after_a_slow_commit_fences_the_late_copy(
     assert (shown, raised) == ([FIRST], [])
 
 
+@pytest.mark.long  # long: a defect of another client
 @TIMES
 def test_kafka_python_refuses_to_go_on(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path, late_ms: int, given_up_ms: int

@@ -71,6 +71,7 @@ def test_a_leave_stops_no_partition_until_the_next_heartbeat(
     assert read_twice(history, ("m1", "m2", "m3")) == 0
 
 
+@pytest.mark.long  # long: leaders of other clients; the test above has leaves under ours
 @pytest.mark.parametrize(
     "client",
     # long: two more leaders that know nothing of early heartbeats

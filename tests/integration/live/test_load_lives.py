@@ -247,6 +247,8 @@ def logs(folder: Path) -> str:
     return "".join(path.read_text("utf-8") for path in folder.glob("*.log"))
 
 
+# long: ten groups; test_load.py and the test above have meters and weights, assignors/weighted/ each fallback
+@pytest.mark.long
 def test_what_fails_leaves_a_sound_group(kafka_broker: Broker, tmp_path: Path) -> None:
     """Several failures share a group, so that all of them take few processes."""
     lists = {"-".join(cases): [FALLBACKS[case][0] for case in cases] for cases in TOGETHER}

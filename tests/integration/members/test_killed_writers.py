@@ -85,6 +85,7 @@ def test_what_a_killed_writer_leaves_is_whole_but_for_its_last_line(tmp_path: Pa
     assert len(set(lengths)) > WRITERS // 4, "the moments were all alike"
 
 
+@pytest.mark.long  # long: the test above kills the writer at any moment, live/test_lives.py a member
 @pytest.mark.broker
 def test_members_that_are_killed_at_any_moment_of_their_lives(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

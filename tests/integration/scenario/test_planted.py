@@ -161,6 +161,7 @@ def test_a_record_that_is_deleted_before_it_is_read_back_is_missing(
     assert "were acknowledged but not read back" in violation.message
 
 
+@pytest.mark.long  # long: waits for a rest that never comes; commands/test_footprint.py has a run that gives up
 def test_a_group_that_never_rests_is_judged_drawn_and_counted(kafka_broker: Broker, tmp_path: Path) -> None:
     """As a user meets it: FALSE and exit 1, the witness in words, a partition without an owner red to the edge."""
     out = tmp_path / "run"

@@ -73,6 +73,7 @@ def test_nobody_notices_that_a_static_member_restarts(assignor: str, kafka_broke
     assert after.owned == before.owned
 
 
+@pytest.mark.long  # long: the two bounces of the next test are rolls from one assignor to another, too
 @broker
 def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_path: Path) -> None:
     """The elected name switches with the last member that learns the new one, and never back."""

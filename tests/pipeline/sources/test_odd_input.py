@@ -74,6 +74,7 @@ def test_a_placement_without_a_row_has_no_load(spark: SparkSession) -> None:
     assert [(row["weight"], row["samples"], row["observed_to"]) for row in table.collect()] == [(0.0, 0, None)] * 2
 
 
+@pytest.mark.long  # long: two jobs; test_read.py has offsets that gave no record, and the tests above odd times
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.timeout(900)
