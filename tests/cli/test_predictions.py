@@ -37,7 +37,11 @@ BY_BROKER = 8
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize(("client", "assignor"), [("kafka-python", "cooperative-sticky"), ("java", "range")])
+# long: plans of Java's members; test_tour.py plans for a group of several clients
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [("kafka-python", "cooperative-sticky"), pytest.param("java", "range", marks=pytest.mark.long)],
+)
 def test_a_group_does_what_was_planned(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path, client: str, assignor: str
 ) -> None:

@@ -135,7 +135,10 @@ def setting(kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Ca
         member.stop()
 
 
-@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, RangeAssignor])
+# long: of an eager group, which gives up everything
+@pytest.mark.parametrize(
+    "assignor", [CooperativeStickyAssignor, pytest.param(RangeAssignor, marks=pytest.mark.long)]
+)
 def test_one_joins_one_leaves_and_each_record_is_consumed_once(setting: Setting, assignor: Any) -> None:
     """Nothing is committed by time here: what moves was committed when it was given up."""
     a = setting.start(assignor)
@@ -374,8 +377,16 @@ def test_a_message_whose_processing_raised_is_not_committed(setting: Setting, ho
     assert setting.committed() == dict(done)
 
 
-@pytest.mark.parametrize("auto", ["true", "false"], ids=["auto-commit", "manual"])
-@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, RangeAssignor])
+@pytest.mark.parametrize(
+    ("assignor", "auto"),
+    [
+        (CooperativeStickyAssignor, "true"),
+        (RangeAssignor, "false"),
+        # long: each assignor and each way to commit is above
+        pytest.param(CooperativeStickyAssignor, "false", marks=pytest.mark.long),
+        pytest.param(RangeAssignor, "true", marks=pytest.mark.long),
+    ],
+)
 def test_a_leave_commits_what_was_processed(setting: Setting, assignor: Any, auto: str) -> None:
     """Alone in its group it has nobody to hand over to, and an eager member cannot."""
     setting.send(wait=False)

@@ -153,8 +153,16 @@ def offsets(records: Any, into: dict[int, list[int]]) -> dict[int, list[int]]:
     return into
 
 
-@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, TheirAssignor])
-@pytest.mark.parametrize("auto", [True, False], ids=["auto-commit", "manual"])
+@pytest.mark.parametrize(
+    ("assignor", "auto"),
+    [
+        (CooperativeStickyAssignor, True),
+        (TheirAssignor, False),
+        # long: each assignor and each way to commit is above
+        pytest.param(CooperativeStickyAssignor, False, marks=pytest.mark.long),
+        pytest.param(TheirAssignor, True, marks=pytest.mark.long),
+    ],
+)
 def test_the_last_member_reads_to_its_end_and_commits_all_that_it_processed(
     life: Life, assignor: Any, auto: bool
 ) -> None:
@@ -204,8 +212,16 @@ def test_it_reads_and_commits_while_another_member_keeps_the_group_waiting(life:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how", ["break", "raise"])
-@pytest.mark.parametrize("auto", [True, False], ids=["auto-commit", "manual"])
+@pytest.mark.parametrize(
+    ("how", "auto"),
+    [
+        ("break", True),
+        ("raise", False),
+        # long: each end and each way to commit is above
+        pytest.param("break", False, marks=pytest.mark.long),
+        pytest.param("raise", True, marks=pytest.mark.long),
+    ],
+)
 def test_a_loop_that_ends_early_commits_without_its_last_batch(life: Life, how: str, auto: bool) -> None:
     """The other member holds the group up, so that the loop goes on; a commit of the caller's is not taken back."""
     consumer = life.member(enable_auto_commit=auto, auto_commit_interval_ms=1)

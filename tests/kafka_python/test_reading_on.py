@@ -102,7 +102,15 @@ def shared(*members: Counting) -> Callable[[], bool]:
     return lambda: sorted(len(each.partitions) for each in members) == [PARTITIONS // len(members)] * len(members)
 
 
-@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, TheirAssignor], ids=["ours", "kafka-python-guarded"])
+# long: what the guard does for kafka-python's own, the second test has
+OURS = pytest.mark.parametrize(
+    "assignor",
+    [CooperativeStickyAssignor, pytest.param(TheirAssignor, marks=pytest.mark.long)],
+    ids=["ours", "kafka-python-guarded"],
+)
+
+
+@OURS
 def test_a_slow_callback_of_one_makes_no_other_wait_or_spin(members: Callable[..., Counting], assignor: Any) -> None:
     """Two members must give partitions to a third. One takes long to do so; the other has joined again and waits."""
     slow = Slow()
@@ -151,7 +159,7 @@ def test_what_is_read_during_a_join_is_committed_before_it_is_given_up(
     assert (a.places + b.places + c.places).most_common(1)[0][1] == 1
 
 
-@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, TheirAssignor], ids=["ours", "kafka-python-guarded"])
+@OURS
 def test_a_member_at_rest_sends_a_heartbeat_per_interval(members: Callable[..., Counting], assignor: Any) -> None:
     interval_s, intervals = 0.5, 6
     a = members("a", assignor, heartbeat_interval_ms=1000 * interval_s, session_timeout_ms=6000)

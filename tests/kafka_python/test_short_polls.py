@@ -61,7 +61,14 @@ def join(consumer: Any) -> None:
     assert not consumer.assignment()
 
 
-@pytest.mark.parametrize("assignor", [RangePartitionAssignor, StickyAssignor, CooperativeStickyAssignor])
+# long: kafka-python's coordinator does the same whichever assignor it has
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        *(pytest.param(each, marks=pytest.mark.long) for each in (RangePartitionAssignor, StickyAssignor)),
+        CooperativeStickyAssignor,
+    ],
+)
 def test_the_next_poll_adopts_the_assignment(consumer: Callable[[type[Any]], Any], assignor: type[Any]) -> None:
     mine = consumer(assignor)
     guard(mine)

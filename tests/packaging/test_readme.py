@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -39,8 +40,14 @@ PRODUCERS = {
 }
 
 
+def few(examples: dict[str, tuple[str, str]], *long: str) -> list[Any]:
+    """The examples, some of which are long."""
+    return [pytest.param(e, id=name, marks=[pytest.mark.long] * (name in long)) for name, e in examples.items()]
+
+
 @pytest.mark.broker
-@pytest.mark.parametrize("where", CONSUMERS.values(), ids=CONSUMERS)
+# long: two more examples of kafka-python, with other assignors
+@pytest.mark.parametrize("where", few(CONSUMERS, "kafka-python", "first-bounce"))
 def test_consumer_and_producer_examples_work_together(
     kafka_broker: Broker, kafka_topic: Callable[..., str], where: tuple[str, str]
 ) -> None:
@@ -133,7 +140,8 @@ def test_leaving_examples_hand_over(kafka_broker: Broker, kafka_topic: Callable[
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("where", PRODUCERS.values(), ids=PRODUCERS)
+# long: one more example of kafka-python
+@pytest.mark.parametrize("where", few(PRODUCERS, "kafka-python"))
 def test_producer_examples_place_like_java(
     kafka_broker: Broker, kafka_topic: Callable[..., str], where: tuple[str, str]
 ) -> None:
@@ -175,10 +183,13 @@ def typed(page: str, headings: Collection[str]) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("page", "headings"),
     [
-        ("README.md", ["60 seconds"]),
-        ("docs/quickstart.md", ["2. Watch a group rebalance", "3. A broker to play with"]),
-    ],
-    ids=["readme", "quickstart"],
+        pytest.param("README.md", ["60 seconds"], id="readme"),
+        # long: the commands of the README, with other words
+        pytest.param(
+            "docs/quickstart.md", ["2. Watch a group rebalance", "3. A broker to play with"], id="quickstart",
+            marks=pytest.mark.long,
+        ),
+    ],  # fmt: skip
 )
 def test_what_is_typed_as_printed_works(page: str, headings: Collection[str], tmp_path: Path) -> None:
     """Line by line, in order, on an empty machine: what follows `up` is typed in a second terminal."""

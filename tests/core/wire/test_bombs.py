@@ -294,14 +294,15 @@ def read_by(name: str) -> Iterator[str]:
 
 
 STRATEGIES = sorted(strategies.STRATEGIES)
+READERS = {"range", "sticky", "cooperative-sticky", "compact-sticky", "copartitioned", "weighted"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *((name, {}) for name in STRATEGIES if name != "lag"),
-        pytest.param("lag", {}, marks=pytest.mark.long),  # long: reads the user data of weighted, by the same code
+        # long: the others read subscriptions and user data by the code of one of these
+        *((name, {}) if name in READERS else pytest.param(name, {}, marks=pytest.mark.long) for name in STRATEGIES),
         ("cooperative-sticky", {"parity": "java"}),
     ],
 )

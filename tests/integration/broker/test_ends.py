@@ -91,9 +91,14 @@ def test_sigkill_of_the_owner_of_a_killed_broker_leaves_nothing_of_it(owner):
     until(lambda: gone(pids) and not folder.exists(), "nothing is left of a killed broker", 5)
 
 
-# long: of a container, where SIGKILL above is the harder end
+# long: where SIGKILL above is the harder end
 @pytest.mark.parametrize(
-    "backend", ["jvm", "shared", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long])]
+    "backend",
+    [
+        "jvm",
+        pytest.param("shared", marks=pytest.mark.long),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+    ],
 )
 def test_ctrl_c_leaves_no_broker(owner, backend):
     """Ctrl-C signals the terminal's whole process group; the owner ends the broker and says KeyboardInterrupt."""

@@ -63,9 +63,9 @@ def played(client: str, broker: Broker, folder: Path) -> GroupResult:
 @pytest.mark.broker
 @pytest.mark.parametrize(
     "client",
-    # long: the zombies of further clients; here are kafka-python's, and one of Kafka's own protocol
+    # long: the zombies of further clients
     [
-        client if client in ("kafka-python", "java-consumer") else pytest.param(client, marks=pytest.mark.long)
+        client if client == "kafka-python" else pytest.param(client, marks=pytest.mark.long)
         for client in TRANSFORMING
         if client != "aiokafka"
     ],

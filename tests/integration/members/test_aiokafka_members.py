@@ -137,7 +137,7 @@ def test_racks_and_instance_ids_reach_an_aiokafka_leader(make: Callable[..., AIO
 
 
 @pytest.mark.source("aiokafka 0.14.0 CoordinatorGroupRebalance.perform_group_join")
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 2])  # long: what everybody expects
 def test_each_assignor_in_the_list_costs_a_generation(make: Callable[..., AIOKafkaConsumer], count: int) -> None:
     """aiokafka's own; the reason to list one assignor alone."""
 

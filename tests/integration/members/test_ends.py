@@ -34,7 +34,8 @@ def test_is_cut_short(kafka_group, kafka_topic):
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+# long: the gentler end; test_cli.py interrupts a demo and looks for its members
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_cut.py").write_text(SUITE)

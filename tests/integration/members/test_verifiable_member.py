@@ -419,7 +419,10 @@ def test_a_signal_makes_it_leave_its_group(
 
 
 @needs_broker
-@pytest.mark.parametrize("leader", [True, False], ids=["the leader", "a follower"])
+# long: a follower has fewer rounds
+@pytest.mark.parametrize(
+    "leader", [True, pytest.param(False, marks=pytest.mark.long)], ids=["the leader", "a follower"]
+)
 def test_it_hands_its_partitions_over_before_it_leaves(
     leader: bool, kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

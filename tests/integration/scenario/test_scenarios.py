@@ -84,7 +84,10 @@ def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_pa
 
 @broker
 @pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
-@pytest.mark.parametrize("name", ["rolling-cooperative", "rolling-from-java"])
+# long: the same bounces without a member of Java's
+@pytest.mark.parametrize(
+    "name", [pytest.param("rolling-cooperative", marks=pytest.mark.long), "rolling-from-java"]
+)
 def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """No record is lost, none is read twice but where a partition moved, and no partition ever has two owners."""
     result = played(name, kafka_broker, tmp_path)
@@ -102,7 +105,8 @@ def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_
 
 
 @broker
-@pytest.mark.parametrize("name", ["election", "kip-54-1", "kip-54-2"])
+# long: the other example of the same KIP
+@pytest.mark.parametrize("name", ["election", "kip-54-1", pytest.param("kip-54-2", marks=pytest.mark.long)])
 def test_a_worked_example_is_true(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """Those of the full demo, each alone."""
     what = prefixed(scenario(name), f"{tmp_path.name}-")
