@@ -136,9 +136,7 @@ def setting(kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Ca
 
 
 # long: of an eager group, which gives up everything
-@pytest.mark.parametrize(
-    "assignor", [CooperativeStickyAssignor, pytest.param(RangeAssignor, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("assignor", [CooperativeStickyAssignor, pytest.param(RangeAssignor, marks=pytest.mark.long)])
 def test_one_joins_one_leaves_and_each_record_is_consumed_once(setting: Setting, assignor: Any) -> None:
     """Nothing is committed by time here: what moves was committed when it was given up."""
     a = setting.start(assignor)

@@ -186,10 +186,12 @@ def typed(page: str, headings: Collection[str]) -> list[list[str]]:
         pytest.param("README.md", ["60 seconds"], id="readme"),
         # long: the commands of the README, with other words
         pytest.param(
-            "docs/quickstart.md", ["2. Watch a group rebalance", "3. A broker to play with"], id="quickstart",
+            "docs/quickstart.md",
+            ["2. Watch a group rebalance", "3. A broker to play with"],
+            id="quickstart",
             marks=pytest.mark.long,
         ),
-    ],  # fmt: skip
+    ],
 )
 def test_what_is_typed_as_printed_works(page: str, headings: Collection[str], tmp_path: Path) -> None:
     """Line by line, in order, on an empty machine: what follows `up` is typed in a second terminal."""

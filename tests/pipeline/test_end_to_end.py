@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as KafkaPartition
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from kafka_assignors import weights as weights_file
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.integration.broker import Broker
@@ -21,6 +25,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.integration.topics.publish import publish
+from kafka_assignors.pipeline import cli
 from kafka_assignors.pipeline.progress import Progress
 from kafka_assignors.pipeline.report import page, text
 from kafka_assignors.pipeline.run import RunOptions, write_run, written
@@ -28,6 +33,7 @@ from kafka_assignors.pipeline.schema import TABLES
 from kafka_assignors.pipeline.sources import brokers
 from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from kafka_assignors.producers import partition_for_key
+from tests.support.cli import valid
 from tests.support.waiting import until
 from tests.support.wellformed import Wellformed
 
@@ -54,6 +60,16 @@ def job(
     )
     want = RunOptions(out=str(folder / "out"), groups=groups, **wanted)
     return write_run(spark, broker.bootstrap, snapshot, want, Progress())
+
+
+def command(spark: SparkSession, broker: Broker, topic: str, folder: Path, *more: str) -> dict[str, Any]:
+    """The job by its command line, in this process, whose Spark runs already."""
+    words = ["run", "--bootstrap", broker.bootstrap, "--topics", topic, "--out", str(folder / "out"), "--json", *more]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "session", lambda progress: contextlib.nullcontext(spark))
+        done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    return valid("report-run", json.loads(done.stdout))  # nothing else on stdout
 
 
 def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:
@@ -90,7 +106,10 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
     for _ in range(2):  # as a producer repeats what it heard of no success of
         publish(kafka_broker.bootstrap, told, history)
 
-    said = job(spark, kafka_broker, topic, tmp_path, events=told, counts=(12, 24))
+    weights, drawn = tmp_path / "weights.json", tmp_path / "page.html"
+
+    files = ("--weights", str(weights), "--html", str(drawn))
+    said = command(spark, kafka_broker, topic, tmp_path, "--events-topic", told, "--what-if", "12,24", *files)
 
     timeline_is_the_checkers(spark, tmp_path)
     found = {kind: [f for f in said["findings"] if f["kind"] == kind] for kind in {f["kind"] for f in said["findings"]}}
@@ -117,6 +136,17 @@ def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTop
         "'hot'",
         names.count(b"hot"),
     )
+    assert said["rows"]["records"] == 1005
+    assert {load["partition"]: load["records"] for load in said["topics"][0]["loads"]} == sent_to(kafka_broker, topic)
+    assert weights_file.read(weights).version == said["weights"]["version"]  # type: ignore[union-attr]
+    assert "m1 was killed while it held" in drawn.read_text("utf-8")
+
+
+def sent_to(broker: Broker, topic: str) -> dict[int, int]:
+    """Records per partition by its end offsets, as nothing is deleted here."""
+    with contextlib.closing(KafkaConsumer(bootstrap_servers=broker.bootstrap, metrics_enabled=False)) as consumer:
+        ends = consumer.end_offsets([KafkaPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()])
+        return {tp.partition: end for tp, end in ends.items()}
 
 
 @pytest.mark.long  # long: two jobs; groups/test_rebalances.py proves the predictions of every assignor, without members

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import typer
 
 from kafka_assignors.cli.app import app
 from kafka_assignors.cli.later import real
+from tests.support.forked import run
 from tests.support.places import ROOT
 
 SCHEMAS = ROOT / "kafka_assignors" / "cli" / "schemas"
@@ -36,10 +36,7 @@ def commands() -> dict[str, Any]:
 def cli(*args: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a pipe, 80 columns wide, without a broker in its environment."""
     outside = {name: value for name, value in os.environ.items() if name not in ("KAFKA_BOOTSTRAP", "COLUMNS")}
-    return subprocess.run(
-        [sys.executable, "-m", "kafka_assignors", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=LIMIT_S, cwd=cwd, env={**outside, **environment}, check=False,
-    )  # fmt: skip
+    return run("kafka_assignors", *args, timeout_s=LIMIT_S, cwd=cwd, environment={**outside, **environment})
 
 
 def valid(schema: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -211,13 +211,26 @@ def test_a_demo_whose_spark_is_too_slow_keeps_all_else(tmp_path: Path) -> None:
     assert running == []
 
 
+DEMO = (sys.executable, "-m", "kafka_assignors.integration", "demo")
+ONE_GROUP = (sys.executable, "-c", """
+import sys
+from kafka_assignors.integration.commands import cli, demo
+
+demo.QUICK_ASSIGNORS = ("cooperative-sticky",)
+sys.exit(cli.main())
+""", "demo")  # fmt: skip
+"""The short demo with the group of one assignor."""
+
+
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("options", "verdicts", "drawings"),
     [
-        # placement, 3 assignors
-        pytest.param((), 4, 15 + 3, id="short"),
+        # placement, 1 assignor
+        pytest.param((), 2, 15 + 1, id="one group"),
+        # placement, 3 assignors; long: more of the same groups
+        pytest.param((), 4, 15 + 3, id="short", marks=pytest.mark.long),
         # placement, 4 assignors, election, 3 worked examples.
         # long: more groups, and Spark, whose answer about a run the demo reads in tests/pipeline/test_run.py
         pytest.param(
@@ -235,7 +248,7 @@ def test_demo_is_true_from_end_to_end(options: tuple[str, ...], verdicts: int, d
         user = broker.secured.user("player", NEEDED["demo --events-topic"])
         with user.file() as config:
             done = subprocess.run(
-                [sys.executable, "-m", "kafka_assignors.integration", "demo", *options, "--out", str(out),
+                [*(ONE_GROUP if verdicts == 2 else DEMO), *options, "--out", str(out),
                  "--config", str(config), "--confirm", "--events-topic", "events"],
                 capture_output=True, text=True, timeout=1740, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
             )  # fmt: skip

@@ -18,6 +18,7 @@ from kafka_assignors import CooperativeStickyAssignor
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.scenario import DEMO_TOPICS
 from tests.support.footprint import footprint
+from tests.support.forked import run
 from tests.support.integration.commands import integration, spawn
 from tests.support.places import ROOT
 
@@ -237,9 +238,7 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
         (("kafka_assignors.producers", "growth", "--from", "12", "--to", "24", "nowhere", *where), 3),
     ]
     for command, code in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", *command], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
-        )
+        done = run(*command, timeout_s=60)
         assert done.returncode == code, (command, done.stdout + done.stderr)
     exporter = [sys.executable, "-m", "kafka_assignors", "exporter", "billing", "nobody", "--port", "0", *where]
     with subprocess.Popen(exporter, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

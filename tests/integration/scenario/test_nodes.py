@@ -38,6 +38,25 @@ def own(what: Scenario, folder: Path) -> Scenario:
     return replace(what, topics={f"orders-{folder.name}": 6})
 
 
+@pytest.mark.timeout(300)
+def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """The first steps of the next test: its members find the next coordinator within their session of 6 s."""
+    what = own(scenario("nodes"), tmp_path)
+    what = replace(what, steps=what.steps[:3])  # the fixture brings the node back
+
+    result = judged(run_scenario(what, cluster, tmp_path, "run", group=f"killed-{tmp_path.name}", timeout_s=120))
+
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
+    _, joined, killed = result.steps
+    assert (killed.generation, killed.owned) == (joined.generation, joined.owned)
+    assert verdict.checked["C3"] == verdict.measures["acked"] > 0
+    (hit,) = [e for e in History.load(tmp_path).events if e.data.get("fault") == "broker_kill"]
+    assert hit.data["coordinator"] is True
+
+
+# long: six starts of brokers; the test above has the coordinator's end, broker/test_cluster.py their restarts
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_group_outlives_its_brokers(cluster: Cluster, tmp_path: Path) -> None:
     """The coordinator's node is killed and comes back, all restart in turn, coordinator and leader die together."""

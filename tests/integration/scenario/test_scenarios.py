@@ -85,9 +85,7 @@ def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_pa
 @broker
 @pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
 # long: the same bounces without a member of Java's
-@pytest.mark.parametrize(
-    "name", [pytest.param("rolling-cooperative", marks=pytest.mark.long), "rolling-from-java"]
-)
+@pytest.mark.parametrize("name", [pytest.param("rolling-cooperative", marks=pytest.mark.long), "rolling-from-java"])
 def test_a_group_goes_from_eager_to_cooperative_in_two_bounces(name: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """No record is lost, none is read twice but where a partition moved, and no partition ever has two owners."""
     result = played(name, kafka_broker, tmp_path)

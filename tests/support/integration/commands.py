@@ -6,17 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.forked import run
 from tests.support.places import ROOT
 
 LIMIT_S = 120
 
 
 def integration(*args: str, cwd: Path = ROOT, timeout_s: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_assignors.integration", *args]
-    # No terminal, whoever runs the tests: the command would ask there.
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, check=False
-    )
+    """Without a terminal, whoever runs the tests: the command would ask there."""
+    return run("kafka_assignors.integration", *args, timeout_s=timeout_s, cwd=cwd)
 
 
 def spawn(started: list[subprocess.Popen[str]], *args: str) -> subprocess.Popen[str]:
