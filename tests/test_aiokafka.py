@@ -308,34 +308,39 @@ def mock_broker():
     del producer
 
 
-@pytest.mark.parametrize("subscribed", [True, False], ids=["before the start", "after it"])
-@pytest.mark.parametrize("what", ["a class", "an instance in use"])
-def test_what_aiokafka_can_not_use_is_refused_where_the_consumer_is_started(mock_broker, caplog, what, subscribed):
-    """Where topics come after the start, by the first call for messages. It can be stopped, and the first goes on."""
+def test_what_aiokafka_can_not_use_is_refused_where_the_consumer_is_started(mock_broker, caplog):
+    """Where topics come after the start, by the first call for messages. It can be stopped, and the first goes on.
+
+    The broker lets a new group wait for 3 s, so that there is one for all.
+    """
     assignor = aiokafka.StickyAssignor()
-    message = "takes assignors as instances" if what == "a class" else "StickyAssignor serves another consumer"
 
     def make(assignor, *topics):
         return AIOKafkaConsumer(
-            *topics, bootstrap_servers=mock_broker, group_id=f"g-{what}-{subscribed}", heartbeat_interval_ms=300,
+            *topics, bootstrap_servers=mock_broker, group_id="g", heartbeat_interval_ms=300,
             partition_assignment_strategy=[assignor],
         )  # fmt: skip
+
+    async def is_refused(used, message, *, subscribed):
+        refused = make(used, *["t"] * subscribed)
+        if not subscribed:
+            await refused.start()
+            refused.subscribe(["t"])
+        told_by = refused.start if subscribed else refused.getone
+        with pytest.raises(ConfigError, match=message) as told:
+            await asyncio.wait_for(told_by(), 60)
+        assert isinstance(told.value, KafkaError), "what aiokafka's users expect"
+        await refused.stop()
+        assert refused._coordinator._coordination_task.exception() is None
 
     async def scenario():
         async with make(assignor, "t") as first:
             held = first.assignment()
             assert held
-            refused = make(type(assignor) if what == "a class" else assignor, *["t"] * subscribed)
-            if not subscribed:
-                await refused.start()
-                refused.subscribe(["t"])
-            told_by = refused.start if subscribed else refused.getone
-            with pytest.raises(ConfigError, match=message) as told:
-                await asyncio.wait_for(told_by(), 60)
-            assert isinstance(told.value, KafkaError), "what aiokafka's users expect"
-            await refused.stop()
-            assert refused._coordinator._coordination_task.exception() is None
-            assert first.assignment() == held
+            for subscribed in (True, False):
+                await is_refused(type(assignor), "takes assignors as instances", subscribed=subscribed)
+                await is_refused(assignor, "StickyAssignor serves another consumer", subscribed=subscribed)
+                assert first.assignment() == held
 
     asyncio.run(scenario())
     assert not [r for r in caplog.records if r.name == "asyncio" or "Unexpected error" in r.getMessage()]

@@ -261,6 +261,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_sentence(run: Path) -> None:
     def written(line: str) -> tuple[int, str]:

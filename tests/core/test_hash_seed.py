@@ -38,6 +38,7 @@ print(rounds, digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_equal_digests_of_the_vectors_and_of_random_groups_under_six_seeds(every):
     """In the long form of all the vectors, else of every seventh."""

@@ -127,6 +127,7 @@ def test_jitter_moves_nothing_under_hysteresis() -> None:
         assert made.moves == ()
 
 
+@pytest.mark.slow
 def test_drift_is_followed_with_few_moves_and_longest_first_is_not() -> None:
     rng = np.random.default_rng(4)
     log = rng.normal(0, 1, 300)

@@ -82,6 +82,7 @@ class Leader:
         return made.moves
 
 
+@pytest.mark.slow
 def test_figures_that_lag_by_10_s_cause_no_oscillation() -> None:
     """Three partitions of one member become ten times as heavy; the leader sees each change 10 s late."""
     rng = np.random.default_rng(5)

@@ -16,6 +16,7 @@ from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.sticky import sticky
 from tests.support.assignors import fuzz, golden, oracle
 from tests.support.assignors.golden import Score
+from tests.support.examples import examples
 
 MANY = int(os.environ.get("FUZZ_GROUPS", "1000"))
 FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
@@ -37,7 +38,7 @@ def worse(case: fuzz.Case, best: Callable[[Group], Score | None]) -> str:
 
 
 @pytest.mark.timeout(LIMIT_S)
-@pytest.mark.parametrize("groups", [250, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [examples(250), pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("best", "size"), [(oracle.solved, ""), (oracle.tried, "tiny")])
 def test_random_groups_get_the_best_there_is(best, size, groups):
     for seed in range(FIRST, FIRST + groups):
