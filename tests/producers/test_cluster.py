@@ -30,16 +30,16 @@ LARGEST = 3 << 20
 """Bytes of a request, for a key of 1 MiB."""
 
 
-def keys() -> list[bytes | None]:
-    """10,000 different keys: empty, text in several scripts, every byte, every length from 1 to 64, 1 MiB; 50 nulls."""
+def keys(many: int) -> list[bytes | None]:
+    """So many different keys: empty, text in several scripts, every byte, every length from 1 to 64, 1 MiB; 50 nulls."""
     rng = random.Random(17)
     found = [b"", "ключ".encode(), "中文键".encode(), "🔑".encode(), bytes(range(256)), bytes(range(128, 256)), b"\x00"]
     found += [rng.randbytes(size) for size in (257, 300, 1000, 5000, 1 << 20)]
     found += [bytes(rng.choices(range(128, 256), k=size)) for size in range(2, 65)]  # Java's bytes are signed
     found += [rng.randbytes(size) for size in range(3, 65)]
     found += [f"пользователь-{i}".encode() for i in range(300)]
-    found += [b"user-%d" % i for i in range(10_000 - len(found))]
-    assert len(set(found)) == len(found) == 10_000
+    found += [b"user-%d" % i for i in range(many - len(found))]
+    assert len(set(found)) == len(found) == many
     return [*found, *[None] * 50]
 
 
@@ -113,11 +113,13 @@ def grow(cluster: Cluster, topic: str, partitions: int) -> None:
 
 
 @pytest.mark.source("Java's producer 4.3.0 places alike, also after 6 -> 9 partitions")
+# long: more keys of one kind; all kinds are among the first thousand
+@pytest.mark.parametrize("many", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_every_client_places_every_key_as_java_does_also_when_the_topic_grew(
-    kafka_cluster, kafka_cluster_topic, kafka_java
+    many, kafka_cluster, kafka_cluster_topic, kafka_java
 ):
     topic = kafka_cluster_topic(partitions=6, name="keys", replicas=1, configs={"max.message.bytes": str(LARGEST)})
-    sent, bootstrap = keys(), kafka_cluster.bootstrap
+    sent, bootstrap = keys(many), kafka_cluster.bootstrap
     clients = {
         "kafka-python": (with_kafka_python, sent),
         "confluent-kafka": (with_confluent, sent),

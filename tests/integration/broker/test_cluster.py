@@ -151,7 +151,7 @@ def test_close_leaves_nothing_of_a_paused_node():
     assert [folder for folder in folders if folder.exists()] == []
 
 
-@pytest.mark.long  # long: three more brokers; test_ends.py kills the owner of one, and the next test ends a paused one
+@pytest.mark.long  # long: three more brokers; test_ends.py kills the owner of one, the test above ends a paused one
 def test_sigkill_of_the_owner_leaves_not_even_a_paused_node():
     """SIGKILL runs no handler; the watchdogs end their nodes and remove their folders."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
