@@ -17,7 +17,8 @@ from tests.support.places import ROOT
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGQUIT])
+# long: handled as SIGHUP is, which comes twice
+@pytest.mark.parametrize("how", [signal.SIGHUP, pytest.param(signal.SIGQUIT, marks=pytest.mark.long)])
 def test_what_a_run_cannot_remove_is_named(how: signal.Signals, secured: Secured, tmp_path: Path) -> None:
     """The shell and the system may both tell of a closed terminal: the second signal doesn't cut the removal short."""
     kept = [right for right in PLAYED if (right.operation, right.kind) != ("Delete", "Topic")]

@@ -131,22 +131,22 @@ def test_records_that_went_before_they_were_read_are_told(
 def test_many_batches_become_one_folder_and_a_kill_in_between_changes_nothing(
     kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "MOST_BATCHES", 4)
+    monkeypatch.setattr(stream, "MOST_BATCHES", 2)
     topic = kafka_topic(partitions=2)
     names = [b"hot" if i % 4 == 0 else b"key-%d" % (i % 97) for i in range(1000)]
     sent = send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic, key) for key in names])
     assert sent.acked == 1000
-    to = stream.Streamed(str(tmp_path / "out"), str(tmp_path / "checkpoint"), "1 minute", 200, "r")
+    to = stream.Streamed(str(tmp_path / "out"), str(tmp_path / "checkpoint"), "1 minute", 350, "r")
     folders = lambda: sorted(path.name for path in (tmp_path / "out" / "loads").iterdir() if path.name[0] not in "._")
     monkeypatch.setattr(stream, "compact", lambda *_: None)
     stream.follow(spark, kafka_broker.bootstrap, brokers.topics(kafka_broker.bootstrap, [topic]), to)
     before = stream.summary(spark, to.out)
     last = before["batches"] - 1
-    assert last >= 4
+    assert last >= 2
     assert folders() == [f"batch={n}" for n in range(last + 1)]
     shutil.copytree(tmp_path / "out", tmp_path / "killed")
     monkeypatch.undo()
-    monkeypatch.setattr(stream, "MOST_BATCHES", 4)
+    monkeypatch.setattr(stream, "MOST_BATCHES", 2)
 
     for table in stream.TABLES:
         stream.compact(spark, to.out, table)

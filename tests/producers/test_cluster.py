@@ -31,7 +31,7 @@ LARGEST = 3 << 20
 
 
 def keys(many: int) -> list[bytes | None]:
-    """So many different keys: empty, text in several scripts, every byte, every length from 1 to 64, 1 MiB; 50 nulls."""
+    """Different keys: empty, text in several scripts, every byte, every length from 1 to 64, 1 MiB; 50 nulls."""
     rng = random.Random(17)
     found = [b"", "ключ".encode(), "中文键".encode(), "🔑".encode(), bytes(range(256)), bytes(range(128, 256)), b"\x00"]
     found += [rng.randbytes(size) for size in (257, 300, 1000, 5000, 1 << 20)]

@@ -161,7 +161,8 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+# long: handled as SIGINT is
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.Popen[str]]) -> None:
     process = spawn(started, "up", "--topic", "orders:6")
     where = re.search(r"127\.0\.0\.1:\d+", await_line(process, "Ctrl-C"))

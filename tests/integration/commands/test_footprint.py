@@ -96,9 +96,8 @@ def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker,
     "how",
     [
         signal.SIGINT,
-        signal.SIGTERM,
-        # long: handled as SIGTERM is
-        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGHUP, signal.SIGQUIT)),
+        # long: handled alike; connection/test_interrupted.py sends SIGHUP
+        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)),
     ],
 )
 def test_an_interrupted_run_removes_what_it_made(

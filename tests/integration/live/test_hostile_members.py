@@ -98,8 +98,14 @@ def hostile(bootstrap: str, group: str, topic: str, kind: type[Any], data: bytes
         polling.join(30)
 
 
+LIVE = ("weights of two million partitions", "bytes that are no subscription")
+# long: more groups; core/wire/test_bombs.py and core/group/test_options.py prove the leader against each of them
+
+
 @pytest.mark.broker
-@pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.parametrize(
+    "evil", [each if each in LIVE else pytest.param(each, marks=pytest.mark.long) for each in EVIL]
+)
 def test_a_hostile_member_stops_no_rebalance(
     evil: str, kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -64,7 +64,7 @@ def live(bootstrap: str, folder: Path, assignors: list[str]) -> dict[str, Life]:
                     bootstrap, f"{name}-{uuid.uuid4().hex[:6]}", folder / name, "run", session_timeout_ms=SESSION_MS
                 )
             )
-            senders[name] = stack.enter_context(Sender(bootstrap, folder / name, "run", list(topics), "default", 40))
+            senders[name] = stack.enter_context(Sender(bootstrap, folder / name, "run", list(topics), "default", 15))
         for step in COURSE:
             member, what = step.split(maxsplit=1)
             for name, group in groups.items():

@@ -126,7 +126,7 @@ def lives_of(kafka_broker: Broker, first: str, assignors: tuple[str, ...], base:
         with ExitStack() as sending:
             for life in lives.values():
                 sending.enter_context(
-                    Sender(kafka_broker.bootstrap, life.group.folder, "run", [life.topic], "kafka-python:default", 25)
+                    Sender(kafka_broker.bootstrap, life.group.folder, "run", [life.topic], "kafka-python:default", 10)
                 )
             live(list(lives.values()), first, {"java": "kafka-python", "kafka-python": "java"}[first])
         for life in lives.values():
@@ -194,7 +194,7 @@ def test_librdkafka_java_and_ours_share_a_group(
     """librdkafka leads, is left, and comes back to a group that another leads; one of each kind is in it then."""
     topic, group = kafka_topic(partitions=PARTITIONS), unjudged_group(session_timeout_ms=SESSION_MS)
     seen = []
-    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 25):
+    with Sender(kafka_broker.bootstrap, tmp_path, "run", [topic], "kafka-python:default", 10):
         for name, client in (("c1", "confluent"), ("m1", "kafka-python"), ("j1", "java")):
             group.step(f"{name} joins")
             ours = assignor + AS_JAVA if assignor == "cooperative-sticky" and name == "m1" else assignor

@@ -107,9 +107,22 @@ def with_aiokafka(broker: Any, topic: str, chooser: CheckedPartitioner) -> Place
     return in_threads(lambda numbers: asyncio.run(asyncio.wait_for(work(numbers), DEADLINE_S)))
 
 
+SENT = [
+    *((with_kafka_python, rule) for rule in RULES),
+    (with_confluent, "uniform"),
+    (with_aiokafka, "uniform"),
+    # long: each rule and each client is above
+    *(
+        pytest.param(send, rule, marks=pytest.mark.long)
+        for send in (with_confluent, with_aiokafka)
+        for rule in RULES
+        if rule != "uniform"
+    ),
+]
+
+
 @pytest.mark.broker
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("send", [with_kafka_python, with_confluent, with_aiokafka])
+@pytest.mark.parametrize(("send", "rule"), SENT)
 def test_threads_share_a_partitioner_and_each_record_lies_where_it_was_counted(kafka_broker, kafka_topic, send, rule):
     topic, counters = kafka_topic(partitions=PARTITIONS, name=f"threads-{rule}"), Counters()
     placed = send(kafka_broker, topic, RULES[rule](counters=counters))
