@@ -33,6 +33,9 @@ EXPLAINED, CHANCE = 0.9, 0.01
 CLOCK_S = 1.0
 """Deviation of a wall clock from the monotonic one that counts as a jump."""
 
+_Found = Mapping[str, Any] | Row
+"""What a query found. The sentence about it is made without Spark."""
+
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
     """One row of `schema.FINDINGS`; fields not given are null."""
@@ -100,19 +103,24 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
     over = (sf.col("share") > limit) | (sf.col("byte_share") > limit)
     found = hot.where(over).orderBy("run", "topic", sf.desc("records"), "key_hash")
     for key in found.collect():
-        shares = {"records": key["share"], "bytes": key["byte_share"]}
-        told = {what: share for what, share in shares.items() if share > limit}
-        worst = max(told, key=told.__getitem__)
-        bound = told[worst] * partitions[key["topic"]]
         yield row(
-            key["run"], "hot-key",
-            f"key {printable(key['key_sample'])} has "
-            + " and ".join(f"{share:.1%} of the {what}" for what, share in told.items())
-            + f" of {key['topic']}"
-            + (f" ({key['share']:.1%} of its records)" if "records" not in told else "")
-            + (f": its partition has at least {bound:.1f} x the mean {worst} under any rule" if bound > 1 else ""),
+            key["run"], "hot-key", _hot(key, partitions[key["topic"]], limit),
             topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
         )  # fmt: skip
+
+
+def _hot(key: _Found, partitions: int, limit: float) -> str:
+    shares = {"records": key["share"], "bytes": key["byte_share"]}
+    told = {what: share for what, share in shares.items() if share > limit}
+    worst = max(told, key=told.__getitem__)
+    bound = told[worst] * partitions
+    return (
+        f"key {printable(key['key_sample'])} has "
+        + " and ".join(f"{share:.1%} of the {what}" for what, share in told.items())
+        + f" of {key['topic']}"
+        + (f" ({key['share']:.1%} of its records)" if "records" not in told else "")
+        + (f": its partition has at least {bound:.1f} x the mean {worst} under any rule" if bound > 1 else "")
+    )
 
 
 def misplaced(keys: DataFrame, reference: str | None, partitions: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
@@ -144,29 +152,32 @@ def misplaced(keys: DataFrame, reference: str | None, partitions: Mapping[str, i
             single.append(name)
             continue
         yield row(
-            topic["run"], "misplaced",
-            f"{topic['elsewhere']} of {topic['keyed']} keyed records of {name} are not on the partition of {reference}"
-            + ": "
-            + (
-                others[name].sentence if name in others
-                else "do its producers use another rule (--reference), or did the topic grow?"
-            ),
+            topic["run"], "misplaced", _other_rule(topic, reference, others.get(name)),
             topic=name, records=topic["elsewhere"],
         )  # fmt: skip
+    yield from _listed(
+        keys.where(wrong & sf.col("topic").isin(single)),
+        "misplaced",
+        [sf.desc("records"), "topic", "partition", "first_offset"],
+        lambda key: _astray(key, reference, others.get(key["topic"]), partitions[key["topic"]]),
+    )
 
-    def say(key: Row) -> str:
-        name = key["topic"]
-        said = (
-            f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {name}-{key['partition']}: "
-            f"{reference} puts the key at {name}-{key['home']}"
-        )
-        other = others.get(name)
-        if other is None or partition_for_key(bytes(key["key"]), partitions[name], other.preset) != key["partition"]:
-            return said
-        return f"{said}, {other.preset} here"
 
-    order = [sf.desc("records"), "topic", "partition", "first_offset"]
-    yield from _listed(keys.where(wrong & sf.col("topic").isin(single)), "misplaced", order, say)
+def _other_rule(topic: _Found, reference: str | None, other: _Other | None) -> str:
+    said = f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} are not on the partition of"
+    why = other.sentence if other else "do its producers use another rule (--reference), or did the topic grow?"
+    return f"{said} {reference}: {why}"
+
+
+def _astray(key: _Found, reference: str | None, other: _Other | None, partitions: int) -> str:
+    name = key["topic"]
+    said = (
+        f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {name}-{key['partition']}: "
+        f"{reference} puts the key at {name}-{key['home']}"
+    )
+    if other is None or partition_for_key(bytes(key["key"]), partitions, other.preset) != key["partition"]:
+        return said
+    return f"{said}, {other.preset} here"
 
 
 class _Other(NamedTuple):
@@ -230,11 +241,15 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         each,
         "split-key",
         [sf.desc("records"), "topic", "key"],
-        lambda key: (
-            f"{_count(key['records'], 'record')} of key {printable(key['key'])} of {key['topic']} are on "
-            f"{len(key['partitions'])} partitions ({', '.join(map(str, key['partitions'][:8]))}): "
-            "their order is not guaranteed"
-        ),
+        _split,
+    )
+
+
+def _split(key: _Found) -> str:
+    return (
+        f"{_count(key['records'], 'record')} of key {printable(key['key'])} of {key['topic']} are on "
+        f"{len(key['partitions'])} partitions ({', '.join(map(str, key['partitions'][:8]))}): "
+        "their order is not guaranteed"
     )
 
 
@@ -269,10 +284,7 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
         timeline.where("overlap_prev_ms > 0"),
         "overlap",
         ["group", "start_ns", "topic", "partition"],
-        lambda iv: (
-            f"{iv['topic']}-{iv['partition']} had two owners for {iv['overlap_prev_ms']:.1f} ms: {iv['member']} got it "
-            f"in generation {iv['generation_start']} while another member still held it"
-        ),
+        _overlap,
     )
     ended = (
         timeline.where("end_kind in ('killed', 'exit')")
@@ -283,12 +295,7 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
         ended,
         "killed",
         ["group", "end_ns", "member"],
-        lambda member: (
-            f"{member['member']} was killed while it held {_count(member['held'], 'topic-partition')}"
-            if member["end_kind"] == "killed"
-            else f"{member['member']}'s process ended without closing its consumer while it held "
-            f"{_count(member['held'], 'topic-partition')}"
-        ),
+        _ended,
     )
     after = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
     gone = (
@@ -312,7 +319,19 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
     yield from _listed(gone, "departure", ["group", "end_ns", "member"], _departure)
 
 
-def _departure(gone: Row) -> str:
+def _overlap(interval: _Found) -> str:
+    return (
+        f"{interval['topic']}-{interval['partition']} had two owners for {interval['overlap_prev_ms']:.1f} ms: "
+        f"{interval['member']} got it in generation {interval['generation_start']} while another member still held it"
+    )
+
+
+def _ended(member: _Found) -> str:
+    how = " was killed" if member["end_kind"] == "killed" else "'s process ended without closing its consumer"
+    return f"{member['member']}{how} while it held {_count(member['held'], 'topic-partition')}"
+
+
+def _departure(gone: _Found) -> str:
     said = (
         f"{gone['member']} left or expired (the coordinator's log does not say which). It is not in generation "
         f"{gone['generation_end']}, and held {_count(gone['held'], 'topic-partition')}"
@@ -347,10 +366,7 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
         jumped,
         "clock",
         [sf.desc("seconds"), "src", "group", "member"],
-        lambda source: (
-            f"the wall clock of {source['member'] or source['src']} jumped by {source['seconds']:.1f} s. Durations are "
-            "correct (monotonic clock); dates, and the order of the coordinator's events, may be wrong"
-        ),
+        _jumped,
     )
     odd = (
         windows.where(impossible())
@@ -367,11 +383,22 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
         odd,
         "clock",
         ["topic", "partition"],
-        lambda place: (
-            f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} have impossible "
-            f"timestamps, from {_date(place['earliest'])} to {_date(place['latest'])}: their windows and rates are "
-            "meaningless"
-        ),
+        _impossible,
+    )
+
+
+def _jumped(source: _Found) -> str:
+    return (
+        f"the wall clock of {source['member'] or source['src']} jumped by {source['seconds']:.1f} s. Durations are "
+        "correct (monotonic clock); dates, and the order of the coordinator's events, may be wrong"
+    )
+
+
+def _impossible(place: _Found) -> str:
+    return (
+        f"up to {_count(place['records'], 'record')} of {place['topic']}-{place['partition']} have impossible "
+        f"timestamps, from {_date(place['earliest'])} to {_date(place['latest'])}: their windows and rates are "
+        "meaningless"
     )
 
 
