@@ -42,6 +42,7 @@ class Told(Polling):
         super().run()
 
 
+@pytest.mark.long  # long: waits for a broker that is away; scenario/test_nodes.py has members whose coordinator goes
 @pytest.mark.broker
 def test_a_broker_that_is_away_at_the_first_poll_is_waited_for() -> None:
     """An assignor guards its consumer from its creation on, not from its first join."""

@@ -128,6 +128,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
         assert not test or f"def {test}(" in path.read_text("utf-8"), f"{file}::{test}"
 
 
+@pytest.mark.long  # long: test_readme.py types these lines as well; here is what they write
 @pytest.mark.broker
 def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
     """A scenario, its picture, the kept history judged again, a group watched: lines of README and quickstart."""

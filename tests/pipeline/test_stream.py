@@ -48,6 +48,8 @@ def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:
     return committed()
 
 
+# long: a Spark process that is killed; below are folders as a kill leaves them, test_commands.py has the command
+@pytest.mark.long
 @pytest.mark.timeout(600)  # a start of Spark beside the session's
 def test_a_killed_stream_loses_and_doubles_nothing(
     kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path

@@ -177,6 +177,7 @@ def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.P
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 
+@pytest.mark.long  # long: test_footprint.py interrupts a run, the test above `up`; a demo ends by the same code
 @pytest.mark.broker
 def test_interrupted_demo_leaves_nothing(started: list[subprocess.Popen[str]], tmp_path: Path) -> None:
     """Ctrl-C while members run: the members and the broker end with it."""

@@ -25,8 +25,8 @@ from tests.support.integration.records import read_twice
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 TOGETHER, SESSION_MS = 5, 6000
-SHORT = ("range", "cooperative-sticky", "compact-sticky")
-"""One of each kind: without history, cooperative, with our own user data. (`test_mixed.py` has that of others.)"""
+SHORT = ("range", "cooperative-sticky")
+"""One without a memory, one with it. `test_load_lives.py` has our own user data, `test_mixed.py` Java's."""
 COURSE = {
     "m1 joins": "m1",
     "m2 joins": "m1 m2",

@@ -109,6 +109,7 @@ def test_who_holds_a_topic_that_a_new_leader_does_not_read_keeps_it(
     raise AssertionError("none of five leaders was new to the topic")
 
 
+@pytest.mark.long  # long: one more group; test_faults.py deletes a topic while a group runs
 def test_a_new_leader_keeps_a_deleted_topic_for_nobody(
     kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: Callable[..., str]
 ) -> None:

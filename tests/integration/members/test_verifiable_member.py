@@ -332,6 +332,8 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
     ]  # fmt: skip
 
 
+# long: four starts of Java; test_it_prints_what_java_prints has the words of a member with partitions
+@pytest.mark.long
 @needs_broker
 @pytest.mark.source(
     "apache/kafka ConsumerCoordinator.onJoinPrepare: an eager member with a generation revokes nothing, too"
