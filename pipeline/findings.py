@@ -33,8 +33,8 @@ EXPLAINED, CHANCE = 0.9, 0.01
 CLOCK_S = 1.0
 """Deviation of a wall clock from the monotonic one that counts as a jump."""
 
-_Found = Mapping[str, Any] | Row
-"""What a query found. The sentence about it is made without Spark."""
+_Found = Mapping[str, Any]
+"""What a query found, a Row of Spark's in a job. The sentence about it is made without Spark."""
 
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
