@@ -105,7 +105,8 @@ class Common(Output):
         str | None,
         typer.Option(
             "--bootstrap", "-b", metavar="HOST:PORT", rich_help_panel="Cluster",
-            help="A broker of the cluster, several with commas; else the variable KAFKA_BOOTSTRAP, else localhost:9092.",
+            help="A broker of the cluster, several with commas; else the variable KAFKA_BOOTSTRAP, else "
+            f"{DEFAULT_BOOTSTRAP}.",
         ),
     ] = None  # fmt: skip
     config: Annotated[

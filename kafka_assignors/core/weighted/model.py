@@ -362,11 +362,11 @@ def _costs(indexed: Indexed, state: Mapping[str, Any], told: list[Fact]) -> tupl
     """Cost of moving each position, and its unit. An unknown state is the median; no move is free of cost."""
     if not state:
         return np.ones(indexed.size, np.int64), 0.0
-    raw = _given(indexed, state, told, "state")
+    raw = np.minimum(_given(indexed, state, told, "state"), HEAVIEST)
     known = raw[~np.isnan(raw)]
     if not len(known) or not known.max() > 0:
         return np.ones(indexed.size, np.int64), 0.0
-    unit = float(known.max()) / COSTS
+    unit = max(float(known.max()) / COSTS, LIGHTEST)
     filled = np.where(np.isnan(raw), float(np.median(known)), raw)
     return np.maximum(np.rint(filled / unit), 1).astype(np.int64), unit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,3 +96,17 @@ def test_a_standby_that_is_needed_counts_as_the_others_do_in_their_unit() -> Non
 def test_capacities_beyond_the_range_are_refused(capacity: float) -> None:
     with pytest.raises(ConfigError, match="from 1e-6 to 1e6"):
         plan(Group([Member("a", {"t"})], {"t": 1}), "weighted", capacity={"a": capacity})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("state", [5e-324, 1e-310, 1e-200, 1.0, 1e200, 1e308])
+def test_state_of_any_finite_size_has_costs_of_at_least_one_unit(state: float) -> None:
+    """Costs at the ends of what a float holds: a unit that underflows made them undefined."""
+    group = Group([Member("a", frozenset("t"), owned=[("t", p) for p in range(4)], generation=1)], {"t": 4})
+
+    made = model(resolve(group), {}, {}, Wishes(state={"t": [state, state / 2, 0.0, None]}))
+
+    assert min(made.cost.tolist()) >= 1
+    assert made.cost[0] >= made.cost[1] >= made.cost[2]
+    assert made.cost_unit > 0
+    assert math.isfinite(made.cost_unit * float(made.cost.sum()))

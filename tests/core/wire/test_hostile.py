@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -100,12 +101,14 @@ _MOST_SOUND = 1000
 
 
 def fuzzed(name: str, count: int, seed: int) -> None:
-    """A leader of an assignor with so many user data and options: nothing raises, and nothing is dear."""
+    """A leader of an assignor with so many user data and options: nothing raises or warns, and nothing is dear."""
     logging.disable(logging.WARNING)
     strategy(name).load()
     try:
-        assert list(hostile_user_data(name, count, seed)) == []
-        assert list(hostile_options(name, count, seed)) == []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert list(hostile_user_data(name, count, seed)) == []
+            assert list(hostile_options(name, count, seed)) == []
     finally:
         logging.disable(logging.NOTSET)
 
