@@ -25,6 +25,7 @@ NAMES = (
     "checker",
     "broker",
     "stops",
+    "beats",
     "pipeline",
     "distinct",
     "from_kafka",
@@ -44,6 +45,7 @@ NAMES = (
 
 NOT_IN_ALL_QUICK = {
     "family": "it has no peer and no goal",
+    "beats": "it has no goal",
     **dict.fromkeys(("distinct", "from_kafka", "timeline"), "growth needs two sizes, its quick form has one"),
 }
 """Benchmark -> why ``all --quick`` leaves it out."""

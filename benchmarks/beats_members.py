@@ -1,0 +1,107 @@
+"""A process with many consumers of one group, which counts their requests; `beats` runs it.
+
+It takes a line of JSON as its argument and commands on its standard input, and answers each by a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirAssignor
+
+from kafka_assignors import CooperativeStickyAssignor
+from kafka_assignors.kafka_python import private
+
+OURS, WITHOUT, THEIRS = "ours", "without early heartbeats", "kafka-python"
+KINDS = (OURS, WITHOUT, THEIRS)
+
+
+class _Member:
+    """A consumer, polled by a thread of its own.
+
+    `requests` has the monotonic second, the kind and the generation (-1 without one) of each request that it sent.
+    """
+
+    def __init__(self, bootstrap: str, group: str, topic: str, kind: str, settings: Mapping[str, Any]) -> None:
+        self.requests: list[tuple[float, str, int]] = []
+        self.error: str | None = None
+        self.consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[TheirAssignor if kind == THEIRS else CooperativeStickyAssignor],
+            **settings,
+        )
+        manager = self.consumer._client._manager
+        send: Callable[..., Any] = manager.send
+
+        def counted(request: Any, *rest: Any, **named: Any) -> Any:
+            name = type(request).__name__.removesuffix("Request")
+            self.requests.append((time.monotonic(), name, getattr(request, "generation_id", -1)))
+            return send(request, *rest, **named)
+
+        manager.send = counted
+        threading.Thread(target=self._poll, daemon=True).start()
+
+    def _poll(self) -> None:
+        try:
+            while True:
+                self.consumer.poll(timeout_ms=1000)
+        except Exception as error:  # told by `state`, and ends the run
+            self.error = repr(error)
+
+    @property
+    def coordinator(self) -> Any:
+        return self.consumer._coordinator
+
+    def state(self) -> dict[str, Any]:
+        generation, member_id = private.generation(self.coordinator)
+        settled = not private.must_join(self.coordinator) and not private.joins(self.coordinator)
+        return {
+            "generation": generation if settled else None,
+            "member_id": member_id,
+            "owned": len(self.consumer.assignment()),
+            "error": self.error,
+        }
+
+    def burst(self, count: int) -> float:
+        """Send heartbeats one after the other; returns the seconds that they took."""
+
+        async def send() -> None:
+            for _ in range(count):
+                await self.coordinator._send_heartbeat_request()
+
+        begun = time.monotonic()
+        private.run(self.coordinator, send)
+        return time.monotonic() - begun
+
+
+def main(given: Mapping[str, Any], lines: Sequence[str] | Any) -> None:
+    """Obey ``start``, ``state``, ``read FROM UNTIL`` and ``burst COUNT`` until the input ends."""
+    if given["kind"] == WITHOUT:
+        private.Beats.begin = lambda self: None  # type: ignore[method-assign] # noqa: ARG005
+    members: list[_Member] = []
+    for line in lines:
+        command, *arguments = line.split()
+        answer: Any = None
+        if command == "start":
+            for _ in range(given["count"]):
+                members.append(_Member(**{name: value for name, value in given.items() if name != "count"}))
+        elif command == "state":
+            answer = [member.state() for member in members]
+        elif command == "read":
+            begin, end = map(float, arguments)
+            answer = [[each for each in tuple(member.requests) if begin <= each[0] < end] for member in members]
+        elif command == "burst":
+            answer = members[0].burst(int(arguments[0]))
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), sys.stdin)
