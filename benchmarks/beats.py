@@ -11,7 +11,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -25,15 +25,15 @@ from kafka.admin import MemberToRemove
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.topics import create_topics
 
-from .beats_members import KINDS, OURS, WITHOUT
 from .result import Result, WrongAnswer
 
+OURS, WITHOUT, THEIRS = "ours", "without early heartbeats", "kafka-python"
 _BROKER = {"group.initial.rebalance.delay.ms": "3000", "broker.session.timeout.ms": "60000"}
 """The broker's default, which the harness shortens; and a long session of the only node, for a busy machine."""
 _PER_PROCESS, _PER_MEMBER = 25, 2
 _STABLE_S, _RESTED_S = 240, 7
 """Deadline for a stable group, and how long it must have been stable: two heartbeats."""
-_JOIN_S, _SETTLED_S, _IDLE_S = 20, 10, 30
+_JOIN_S, _SETTLED_S, _IDLE_S = 40, 10, 30
 """A join is counted for so long, from the start of the new member; a group at rest, for so long, after a while."""
 _FIRST_S = 5.5
 """The first heartbeats of a generation, from its SyncGroup: an ordinary one comes after 3 s, the next one after 6 s."""
@@ -50,21 +50,23 @@ class _Shape:
 
     Args:
         members: Before the join.
-        kinds: How its members beat, in turns.
-        turns: Runs of each kind.
+        turns: Joins of each kind.
+        theirs: Whether kafka-python's members with its own assignor are counted, too.
+        idle: Whether the group at rest is counted.
         settings: Of its consumers, where they are not their client's default.
     """
 
     members: int
-    kinds: tuple[str, ...]
     turns: int
+    theirs: bool
+    idle: bool
     settings: Mapping[str, Any]
 
 
 _SHAPES = (
-    _Shape(3, KINDS, 1, {}),
     # Fetches of 100 consumers without records, two a second from each, would take more of the machine than it has.
-    _Shape(100, (OURS, WITHOUT), 3, {"fetch_max_wait_ms": 5000}),
+    _Shape(100, 3, False, False, {"fetch_max_wait_ms": 5000}),
+    _Shape(3, 1, True, True, {}),
 )
 
 
@@ -94,20 +96,24 @@ def run(quick: bool) -> Iterator[Result]:
 
     A member joins 3 or 100 others. ``heartbeat/cpu``: what one costs the broker.
     """
-    shapes = _SHAPES[:1] if quick else _SHAPES
+    shapes = _SHAPES[1:] if quick else _SHAPES
+    more: list[float] = []
     with start_broker("jvm", settings=_BROKER) as broker:
         for shape in shapes:
             topic = f"beats-{shape.members}"
             create_topics(broker.bootstrap, {topic: _PER_MEMBER * shape.members})
-            runs: dict[str, list[_Run]] = {kind: [] for kind in shape.kinds}
-            for turn in range(shape.turns):
-                for kind in shape.kinds if turn % 2 == 0 else shape.kinds[::-1]:
-                    runs[kind].append(_play(broker, topic, kind, shape, idle=turn == 0))
-                    print(f"{shape.members} {kind}: {runs[kind][-1].join}", file=sys.stderr)
+            runs: dict[str, list[_Run]] = defaultdict(list)
+            with _Group(broker, topic, shape, theirs=False) as group:
+                for turn in range(shape.turns):
+                    for kind in (OURS, WITHOUT) if turn % 2 == 0 else (WITHOUT, OURS):
+                        runs[kind].append(group.joined(kind))
+            if shape.theirs:
+                with _Group(broker, topic, shape, theirs=True) as group:
+                    runs[THEIRS] = [group.joined(THEIRS) for _ in range(shape.turns)]
             yield from _results(shape.members + 1, runs)
             ours, without = (statistics.median(map(_beats, runs[kind])) for kind in (OURS, WITHOUT))
-            more = (ours - without) / (shape.members + 1)
-        yield from _one(broker, _QUICK_BURST if quick else _BURST, more)
+            more.append((ours - without) / (shape.members + 1))
+        yield from _one(broker, _QUICK_BURST if quick else _BURST, more[0])
 
 
 class _Process:
@@ -129,10 +135,7 @@ class _Process:
             raise WrongAnswer("a process of members ended")
         return json.loads(line)
 
-    def __enter__(self) -> _Process:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def kill(self) -> None:
         self._child.kill()
         self._child.communicate()
 
@@ -145,51 +148,84 @@ def _ask(processes: Iterable[_Process], command: str) -> list[Any]:
     return [member for process in asked for member in process.answer()]
 
 
-def _play(broker: Broker, topic: str, kind: str, shape: _Shape, idle: bool) -> _Run:
-    members = shape.members
-    group = f"{topic}-{uuid4().hex[:8]}"
-    given = {"bootstrap": broker.bootstrap, "group": group, "topic": topic, "kind": kind, "settings": shape.settings}
-    counts = [min(_PER_PROCESS, members - begun) for begun in range(0, members, _PER_PROCESS)]
-    with ExitStack() as stack:
-        *group_of, new = processes = [stack.enter_context(_Process(count, **given)) for count in [*counts, 1]]
-        for process in group_of:
-            process.tell("start")
-        for process in group_of:
-            process.answer()
-        before = _stable(group_of, _PER_MEMBER * members)
-        load = round(os.getloadavg()[0], 2)
-        used, begun = _cpu_s(broker), time.monotonic()
-        new.tell("start")
-        new.answer()
-        time.sleep(max(0.0, begun + _JOIN_S - time.monotonic()))
-        join_s = _cpu_s(broker) - used
-        requests = _ask(processes, f"read {begun} {begun + _JOIN_S}")
-        after = _stable(processes, _PER_MEMBER * members, rested_s=0)
-        rest = _idle(broker, processes) if idle else None
-        ids = [each["member_id"] for each in _ask(processes, "state")]
-    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
-        admin.remove_group_members(group, [MemberToRemove(member_id=each) for each in ids])
-    first, first_s = _first(requests)
-    beats = sorted(at for member in requests for at, name, _ in member if name == "Heartbeat")
-    return _Run(_counted(requests, join_s), rest, first, first_s, _peak(beats), after - before, load)
+class _Group:
+    """A running group, which one more member joins and leaves again and again. A context manager."""
 
+    def __init__(self, broker: Broker, topic: str, shape: _Shape, theirs: bool) -> None:
+        self._broker, self._partitions, self._idle = broker, _PER_MEMBER * shape.members, shape.idle
+        self._group = f"{topic}-{uuid4().hex[:8]}"
+        self._given = {
+            "bootstrap": broker.bootstrap, "group": self._group, "topic": topic, "theirs": theirs,
+            "settings": shape.settings,
+        }  # fmt: skip
+        self._counts = [min(_PER_PROCESS, shape.members - n) for n in range(0, shape.members, _PER_PROCESS)]
+        self._processes: list[_Process] = []
 
-def _stable(processes: Sequence[_Process], partitions: int, rested_s: float = _RESTED_S) -> int:
-    """Wait until all members have been in one generation, with all partitions, for `rested_s`; returns it."""
-    deadline, since, last = time.monotonic() + _STABLE_S, time.monotonic(), None
-    while True:
-        states = _ask(processes, "state")
-        if errors := [each["error"] for each in states if each["error"]]:
-            raise WrongAnswer(f"a member ended: {errors[0]}")
-        generations = {each["generation"] for each in states}
-        now = generations.pop() if len(generations) == 1 and sum(s["owned"] for s in states) == partitions else None
-        if now is None or now != last:
-            since, last = time.monotonic(), now
-        if now is not None and time.monotonic() - since >= rested_s:
-            return int(now)
-        if time.monotonic() > deadline:
-            raise WrongAnswer(f"the group was not stable within {_STABLE_S} s: {states}")
-        time.sleep(0.5)
+    def __enter__(self) -> _Group:
+        self._processes = [_Process(count, **self._given) for count in self._counts]
+        try:
+            _ask(self._processes, "start")
+            self._stable()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        ids = [each["member_id"] for each in _ask(self._processes, "state")]
+        for process in self._processes:
+            process.kill()
+        self._remove(ids)
+
+    def ask(self, command: str) -> list[Any]:
+        """Of all members."""
+        return _ask(self._processes, command)
+
+    def joined(self, kind: str) -> _Run:
+        """Let one more member join, count, and end it."""
+        new = _Process(1, **self._given)
+        try:
+            self._processes.append(new)
+            _ask(self._processes, f"early {int(kind == OURS)}")
+            before, load = self._stable(self._processes[:-1]), round(os.getloadavg()[0], 2)
+            used, begun = _cpu_s(self._broker), time.monotonic()
+            _ask([new], "start")
+            time.sleep(max(0.0, begun + _JOIN_S - time.monotonic()))
+            cpu_s = _cpu_s(self._broker) - used
+            requests = _ask(self._processes, f"read {begun} {begun + _JOIN_S}")
+            after = self._stable(rested_s=0)
+            rest = _idle(self._broker, self._processes) if self._idle else None
+            ids = [each["member_id"] for each in _ask([new], "state")]
+        finally:
+            self._processes.remove(new)
+            new.kill()
+        self._remove(ids)
+        first, first_s = _first(requests)
+        beats = sorted(at for member in requests for at, name, _ in member if name == "Heartbeat")
+        run = _Run(_counted(requests, cpu_s), rest, first, first_s, _peak(beats), after - before, load)
+        print(f"{self._group} {kind}, load {load}: {run.join}", file=sys.stderr)
+        return run
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        with closing(KafkaAdminClient(bootstrap_servers=self._broker.bootstrap)) as admin:
+            admin.remove_group_members(self._group, [MemberToRemove(member_id=each) for each in ids])
+
+    def _stable(self, processes: Sequence[_Process] | None = None, rested_s: float = _RESTED_S) -> int:
+        """Wait until all members have been in one generation, with all partitions, for `rested_s`; returns it."""
+        deadline, since, last = time.monotonic() + _STABLE_S, time.monotonic(), None
+        while True:
+            states = _ask(self._processes if processes is None else processes, "state")
+            if errors := [each["error"] for each in states if each["error"]]:
+                raise WrongAnswer(f"a member ended: {errors[0]}")
+            generations, owned = {each["generation"] for each in states}, sum(each["owned"] for each in states)
+            now = generations.pop() if len(generations) == 1 and owned == self._partitions else None
+            if now is None or now != last:
+                since, last = time.monotonic(), now
+            if now is not None and time.monotonic() - since >= rested_s:
+                return int(now)
+            if time.monotonic() > deadline:
+                raise WrongAnswer(f"the group was not stable within {_STABLE_S} s: {states}")
+            time.sleep(0.5)
 
 
 def _idle(broker: Broker, processes: Sequence[_Process]) -> dict[str, float]:
@@ -234,7 +270,7 @@ def _results(members: int, runs: Mapping[str, Sequence[_Run]]) -> Iterator[Resul
         values = {kind: [one for each in of if (one := value(each)) is not None] for kind, of in runs.items()}
         raw = {"values": values, "load": load}
         for peer in runs:
-            if peer != OURS:
+            if peer != OURS and values[peer]:
                 ours, theirs = statistics.median(values[OURS]), statistics.median(values[peer])
                 yield Result(f"{members}/{what}/{peer}", ours, unit, peer, theirs, note, raw)
 
@@ -277,19 +313,15 @@ def _one(broker: Broker, count: int, more: float) -> Iterator[Result]:
         more: Early heartbeats per member in a join.
     """
     topic = "beats-one"
-    create_topics(broker.bootstrap, {topic: 1})
+    create_topics(broker.bootstrap, {topic: _PER_MEMBER})
     values = []
-    with _Process(1, bootstrap=broker.bootstrap, group=topic, topic=topic, kind=OURS, settings={}) as process:
-        process.tell("start")
-        process.answer()
-        _stable([process], 1)
+    with _Group(broker, topic, _Shape(1, 0, False, False, {}), theirs=False) as group:
         for _ in range(_BURSTS):
             used, begun = _cpu_s(broker), time.monotonic()
             time.sleep(_SETTLED_S)
             rest = (_cpu_s(broker) - used) / (time.monotonic() - begun)
             used = _cpu_s(broker)
-            process.tell(f"burst {count}")
-            seconds = process.answer()
+            (seconds,) = group.ask(f"burst {count}")
             values.append({"cpu_s": _cpu_s(broker) - used, "seconds": seconds, "rest": rest})
     each_us = [1e6 * (one["cpu_s"] - one["rest"] * one["seconds"]) / count for one in values]
     us = statistics.median(each_us)

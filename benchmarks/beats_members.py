@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -18,9 +18,6 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka_assignors import CooperativeStickyAssignor
 from kafka_assignors.kafka_python import private
 
-OURS, WITHOUT, THEIRS = "ours", "without early heartbeats", "kafka-python"
-KINDS = (OURS, WITHOUT, THEIRS)
-
 
 class _Member:
     """A consumer, polled by a thread of its own.
@@ -28,23 +25,25 @@ class _Member:
     `requests` has the monotonic second, the kind and the generation (-1 without one) of each request that it sent.
     """
 
-    def __init__(self, bootstrap: str, group: str, topic: str, kind: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: str, theirs: bool, settings: Mapping[str, Any]) -> None:
         self.requests: list[tuple[float, str, int]] = []
         self.error: str | None = None
         self.consumer = KafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
             group_id=group,
-            partition_assignment_strategy=[TheirAssignor if kind == THEIRS else CooperativeStickyAssignor],
+            partition_assignment_strategy=[TheirAssignor if theirs else CooperativeStickyAssignor],
             **settings,
         )
         manager = self.consumer._client._manager
         send: Callable[..., Any] = manager.send
 
         def counted(request: Any, *rest: Any, **named: Any) -> Any:
-            name = type(request).__name__.removesuffix("Request")
-            self.requests.append((time.monotonic(), name, getattr(request, "generation_id", -1)))
-            return send(request, *rest, **named)
+            name, at = type(request).__name__.removesuffix("Request"), time.monotonic()
+            sent = send(request, *rest, **named)
+            if not sent.failed():  # without a connection
+                self.requests.append((at, name, getattr(request, "generation_id", -1)))
+            return sent
 
         manager.send = counted
         threading.Thread(target=self._poll, daemon=True).start()
@@ -82,24 +81,25 @@ class _Member:
         return time.monotonic() - begun
 
 
-def main(given: Mapping[str, Any], lines: Sequence[str] | Any) -> None:
-    """Obey ``start``, ``state``, ``read FROM UNTIL`` and ``burst COUNT`` until the input ends."""
-    if given["kind"] == WITHOUT:
-        private.Beats.begin = lambda self: None  # type: ignore[method-assign] # noqa: ARG005
+def main(given: dict[str, Any], lines: Iterable[str]) -> None:
+    """Obey ``start``, ``early 0|1``, ``state``, ``read FROM UNTIL`` and ``burst COUNT`` until the input ends."""
+    count = given.pop("count")
+    begin: dict[str, Any] = {"1": private.Beats.begin, "0": lambda _: None}
     members: list[_Member] = []
     for line in lines:
         command, *arguments = line.split()
-        answer: Any = None
+        answer: list[Any] = []
         if command == "start":
-            for _ in range(given["count"]):
-                members.append(_Member(**{name: value for name, value in given.items() if name != "count"}))
+            members += [_Member(**given) for _ in range(count)]
+        elif command == "early":
+            private.Beats.begin = begin[arguments[0]]  # type: ignore[method-assign]
         elif command == "state":
             answer = [member.state() for member in members]
         elif command == "read":
-            begin, end = map(float, arguments)
-            answer = [[each for each in tuple(member.requests) if begin <= each[0] < end] for member in members]
+            since, until = map(float, arguments)
+            answer = [[each for each in tuple(member.requests) if since <= each[0] < until] for member in members]
         elif command == "burst":
-            answer = members[0].burst(int(arguments[0]))
+            answer = [member.burst(int(arguments[0])) for member in members]
         print(json.dumps(answer), flush=True)
 
 
