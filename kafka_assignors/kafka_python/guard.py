@@ -26,7 +26,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes twelve defects:
+    second call does nothing. It fixes thirteen defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -55,6 +55,8 @@ def guard(consumer: Any) -> None:
       ``heartbeat_interval_ms`` (3 s) after the partitions that move were revoked, as with every client. With the guard,
       it begins within tens of milliseconds: after each adoption a cooperative member sends heartbeats at once and after
       25, 50, 100 ms … up to the interval (`private.Beats`). A member at rest sends no more than before.
+    * **Members of an eager group stop one after the other**, each at its next heartbeat, and wait for the last one.
+      With the guard, they send heartbeats at the same moments of the clock (`private.Phase`).
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
@@ -97,6 +99,7 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
         if keeps_commits:
             commits_of(coordinator)
         wait.watch(coordinator, fetcher)
+        private.Phase().watch(coordinator)
         beats.watch(coordinator)
         private.Interrupted().watch(fetcher)
         private.wrap(

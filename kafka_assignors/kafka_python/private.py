@@ -16,6 +16,7 @@ import struct
 import sys
 import time
 import weakref
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -125,6 +126,12 @@ BEATS = (
     "config",
 )
 """All private names that `Beats` uses."""
+_PHASE = "the members of an eager group stop one after the other, at their next heartbeats"
+PHASE = (
+    *("heartbeat.time_to_next_heartbeat", "heartbeat.sent_heartbeat"),
+    *("heartbeat.reset_timeouts", "heartbeat.heartbeat_failed", "config"),
+)
+"""All private names that `Phase` uses."""
 _CLOSES = (
     "close() takes up to half a minute during a join that another member holds up, and leaves a ghost in the group"
 )
@@ -150,6 +157,7 @@ USED = (
     PrivateName("_client.close", "if an assignor's constructor raises, the consumer's threads and sockets stay open"),
     *(PrivateName(path, _LEARN) for path in LEARN),
     *(PrivateName(path, _BEATS) for path in BEATS),
+    *(PrivateName(path, _PHASE) for path in PHASE),
     *(PrivateName(path, _LEAVE) for path in LEAVE),
     *(PrivateName(path, _WAITS) for path in WAITS),
     *(PrivateName(path, _CLOSES) for path in CLOSES),
@@ -589,6 +597,59 @@ class Beats:
     def end(self) -> None:
         """The group rebalances again, or the member is in it no more."""
         self._due_s = self._wait_s = math.inf
+
+
+class Phase:
+    """The heartbeats of an eager member: at the same moments as those of the other members of its group.
+
+    An eager member stops reading when a heartbeat tells it of a rebalance, and nobody reads its partitions until the
+    last member has heard of it. kafka-python sends each heartbeat an interval after the one before, so members drift
+    apart with every delay of one of them. This sends them at multiples of the interval on the wall clock, later by an
+    offset that is a hash of the group's id, because not all groups should send theirs at once.
+
+    Clocks that differ cost no more than heartbeats at any phase. There are never more heartbeats than intervals, and
+    at most 1.1 intervals from one to the next.
+    """
+
+    LEAST_SHARE = 0.1
+    """Of an interval: a multiple that is nearer than this is left out, else a timer that ends early sends two."""
+
+    def __init__(self) -> None:
+        self._due_s = 0.0
+        self._interval_s = self._offset_s = 0.0
+
+    def watch(self, coordinator: Any) -> None:
+        """Take hold of a coordinator's heartbeats; does nothing if a private name is missing."""
+        if any(missing(coordinator, path) for path in PHASE):
+            return
+        heartbeat = coordinator.heartbeat
+        config = coordinator.config
+        self._interval_s = config["heartbeat_interval_ms"] / 1000
+        self._offset_s = zlib.crc32(str(config["group_id"]).encode()) / 2**32 * self._interval_s
+        usual, sent, reset = heartbeat.time_to_next_heartbeat, heartbeat.sent_heartbeat, heartbeat.reset_timeouts
+
+        def time_to_next_heartbeat() -> float:
+            if heartbeat.heartbeat_failed or is_cooperative(coordinator):
+                return float(usual())
+            return max(0.0, self._due_s - time.monotonic())
+
+        def sent_heartbeat() -> None:
+            sent()
+            self._plan()
+
+        def reset_timeouts() -> None:
+            reset()
+            self._plan()
+
+        heartbeat.time_to_next_heartbeat = time_to_next_heartbeat
+        heartbeat.sent_heartbeat, heartbeat.reset_timeouts = sent_heartbeat, reset_timeouts
+        self._plan()
+
+    def _plan(self) -> None:
+        wait_s = self._interval_s - (time.time() - self._offset_s) % self._interval_s
+        if wait_s < self.LEAST_SHARE * self._interval_s:
+            wait_s += self._interval_s
+        self._due_s = time.monotonic() + wait_s
 
 
 _gave_up: weakref.WeakSet[Any] = weakref.WeakSet()
