@@ -34,7 +34,8 @@ _PER_PROCESS, _PER_MEMBER = 25, 2
 _STABLE_S, _RESTED_S = 240, 7
 """Deadline for a stable group, and how long it must have been stable: two heartbeats."""
 _JOIN_S, _SETTLED_S, _IDLE_S = 40, 10, 30
-"""A join is counted for so long, from the start of the new member; a group at rest, for so long, after a while."""
+"""A join is counted for so long from the start of the new member, and until the group has been at rest for a while; a
+group at rest is counted for so long, after a while."""
 _FIRST_S = 5.5
 """The first heartbeats of a generation, from its SyncGroup: an ordinary one comes after 3 s, the next one after 6 s."""
 _PEAK_S = 0.1
@@ -65,7 +66,7 @@ class _Shape:
 
 _SHAPES = (
     # Fetches of 100 consumers without records, two a second from each, would take more of the machine than it has.
-    _Shape(100, 3, False, False, {"fetch_max_wait_ms": 5000}),
+    _Shape(100, 2, False, False, {"fetch_max_wait_ms": 5000}),
     _Shape(3, 1, True, True, {}),
 )
 
@@ -79,7 +80,7 @@ class _Run:
         first: Generation -> for each member its heartbeats within `_FIRST_S` of its SyncGroup.
         first_s: The longest time from the first of them to the last one.
         peak: Most heartbeats within `_PEAK_S`, of all members.
-        generations: Of the join.
+        generations, seconds: Of the join.
     """
 
     join: dict[str, float]
@@ -88,6 +89,7 @@ class _Run:
     first_s: float
     peak: int
     generations: int
+    seconds: float
     load: float
 
 
@@ -190,10 +192,10 @@ class _Group:
             before, load = self._stable(self._processes[:-1]), round(os.getloadavg()[0], 2)
             used, begun = _cpu_s(self._broker), time.monotonic()
             _ask([new], "start")
-            time.sleep(max(0.0, begun + _JOIN_S - time.monotonic()))
-            cpu_s = _cpu_s(self._broker) - used
-            requests = _ask(self._processes, f"read {begun} {begun + _JOIN_S}")
-            after = self._stable(rested_s=0)
+            time.sleep(_JOIN_S - _RESTED_S)
+            after = self._stable()
+            ended, cpu_s = time.monotonic(), _cpu_s(self._broker) - used
+            requests = _ask(self._processes, f"read {begun} {ended}")
             rest = _idle(self._broker, self._processes) if self._idle else None
             ids = [each["member_id"] for each in _ask([new], "state")]
         finally:
@@ -202,7 +204,7 @@ class _Group:
         self._remove(ids)
         first, first_s = _first(requests)
         beats = sorted(at for member in requests for at, name, _ in member if name == "Heartbeat")
-        run = _Run(_counted(requests, cpu_s), rest, first, first_s, _peak(beats), after - before, load)
+        run = _Run(_counted(requests, cpu_s), rest, first, first_s, _peak(beats), after - before, ended - begun, load)
         print(f"{self._group} {kind}, load {load}: {run.join}", file=sys.stderr)
         return run
 
@@ -274,10 +276,12 @@ def _results(members: int, runs: Mapping[str, Sequence[_Run]]) -> Iterator[Resul
                 ours, theirs = statistics.median(values[OURS]), statistics.median(values[peer])
                 yield Result(f"{members}/{what}/{peer}", ours, unit, peer, theirs, note, raw)
 
-    rounds = ", ".join(f"{kind} {[each.generations for each in of]}" for kind, of in runs.items())
-    yield from rows("join/heartbeats", "requests", _beats, f"in {_JOIN_S} s; generations: {rounds}")
-    yield from rows("join/requests", "requests", lambda each: each.join["all"], f"of all kinds, in {_JOIN_S} s")
-    yield from rows("join/broker-cpu", "s", lambda each: each.join["cpu_s"], f"in {_JOIN_S} s")
+    rounds = ", ".join(
+        f"{kind} {[(round(each.seconds), each.generations) for each in of]}" for kind, of in runs.items()
+    )
+    yield from rows("join/heartbeats", "requests", _beats, f"seconds, generations: {rounds}")
+    yield from rows("join/requests", "requests", lambda each: each.join["all"], "of all kinds")
+    yield from rows("join/broker-cpu", "s", lambda each: each.join["cpu_s"])
     yield from rows("join/peak", f"heartbeats in {_PEAK_S * 1000:.0f} ms", lambda each: each.peak)
     most = {kind: max(max(map(max, each.first.values())) for each in of) for kind, of in runs.items()}
     means = [[round(statistics.mean(each), 1) for each in one.first.values()] for one in runs[OURS]]
