@@ -16,7 +16,7 @@ Where = Callable[[PartitionLeader, Any], bool]
 def rack_is(*racks: str) -> Where:
     """Leaders in one of these racks (``broker.rack``).
 
-    >>> rack_is("eu-1a")(Broker(1, "kafka1", "eu-1a"), None)
+    >>> rack_is("eu-1a")(PartitionLeader(1, "kafka1", "eu-1a"), None)
     True
     """
     _names("rack_is", racks)
@@ -26,7 +26,7 @@ def rack_is(*racks: str) -> Where:
 def host_like(*patterns: str) -> Where:
     """Leaders whose host matches one of these shell patterns.
 
-    >>> host_like("*.south.example")(Broker(1, "kafka1.south.example", None), None)
+    >>> host_like("*.south.example")(PartitionLeader(1, "kafka1.south.example", None), None)
     True
     """
     _names("host_like", patterns)

@@ -44,10 +44,16 @@ def run(
     command = [sys.executable, "-m", module, *args]
     server, loaded_in = _server()
     if _read_at_start(environment) != loaded_in:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd,
-            env=environment, check=False,
-        )  # fmt: skip
+        try:
+            return subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=cwd,
+                env=environment, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as late:  # its output is bytes, whatever `text` says
+            output, errors = (
+                each.decode() if isinstance(each, bytes) else each or "" for each in (late.output, late.stderr)
+            )
+            raise subprocess.TimeoutExpired(command, timeout_s, output, errors) from None
     asked = json.dumps([module, args, str(cwd), environment]).encode()
     ours, theirs = socket.socketpair()
     with ours, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

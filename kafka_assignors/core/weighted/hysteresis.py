@@ -54,7 +54,7 @@ def verdict(
         of_capacity: Minimum gain as a part of a member's capacity; 0 if works aren't seconds per second.
 
     >>> verdict(now=1.2, then=1.02, bound=1.0)
-    Verdict(act=False, why='1.20 of the bound, above 1.10 in 1 check of 3')
+    Judgement(act=False, why='1.20 of the bound, above 1.10 in 1 check of 3')
     >>> verdict(now=1.2, then=1.02, bound=1.0, checks=2).act
     True
     """
