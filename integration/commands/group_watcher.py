@@ -12,9 +12,9 @@ from rich.text import Text
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.history.broker_group import BROKER_S
+from kafka_assignors.history.rebalances import Rebalance
 from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.monitor import Monitor
-from kafka_assignors.live.rebalances import Rebalance
 from kafka_assignors.live.silence import Silence, Silent
 from kafka_assignors.output import printable
 

@@ -9,10 +9,12 @@ from typing import Any
 from ..errors import ClusterError
 from ..frame import YES, Common
 from ..history.broker_group import BROKER_S
+from ..history.causes import Cause
+from ..history.rebalances import Rebalance, rebalances, with_hand_overs
 from ..history.stops import PARTS, Part
+from ..live.advice import advice
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
-from ..live.rebalances import Cause, Rebalance, advice, rebalances, with_hand_overs
 from .words import clock, duration, many, safe
 
 _GONE = "[red]-[/]"
@@ -56,7 +58,7 @@ def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, An
 
 def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
     """The answer as lines of rich's markup."""
-    counted = [each for each in found if not each.emptied]
+    counted = [each for each in found if each.counted]
     last = found[-1]
     state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
     spread = f" in {duration(counted[-1].ts_ms - counted[0].ts_ms)}" if len(counted) > 1 else ""
@@ -120,6 +122,8 @@ def _cost(each: Rebalance) -> str:
         told.append(f"[red]needless {each.needless}[/]")
     if each.eager:
         told.append("[yellow]every member stopped[/]")
+    if each.returned:
+        told.append(f"{each.returned} revoked and given back")
     return "; ".join(told)
 
 
@@ -162,7 +166,10 @@ def _part(part: Part) -> str:
 def _summary(found: Sequence[Rebalance]) -> Iterator[str]:
     totals = _totals(found)
     kinds = ", ".join(f"{kind} {count}" for kind, count in totals["causes"].items())
-    yield f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}"
+    yield (
+        f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}, "
+        f"revoked and given back {totals['returned']}"
+    )
     if told := advice(found):
         yield "[bold]What to change[/]"
         for line in told:
@@ -174,8 +181,9 @@ def _totals(found: Sequence[Rebalance]) -> dict[str, Any]:
     for cause in (cause for each in found for cause in each.causes):
         causes[cause.kind] = causes.get(cause.kind, 0) + 1
     return {
-        "rebalances": sum(not each.emptied for each in found),
+        "rebalances": sum(each.counted for each in found),
         "causes": causes,
         "moved": sum(each.moved for each in found),
         "needless": sum(each.needless or 0 for each in found),
+        "returned": sum(each.returned for each in found),
     }

@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..core.group import TopicPartition
+from .departures import UNPROVEN
+
+REVOKED = "revoked"
+"""How an interval ends whose member, of an eager group, gave the partition up and got it back."""
+_TAKEN = ("reassigned", REVOKED)
 
 
 class Commits(NamedTuple):
@@ -41,6 +46,7 @@ class Committed:
         timeouts: holder -> the shorter of its session and rebalance timeouts, ms, if known.
         held: The assignment of each holder.
         commits: Commits made in this generation.
+        eager: Whether all its members gave up their partitions before they joined.
     """
 
     generation: int
@@ -51,6 +57,7 @@ class Committed:
     timeouts: Mapping[str, int]
     held: Mapping[str, frozenset[TopicPartition]]
     commits: Mapping[TopicPartition, Commits] = field(default_factory=dict)
+    eager: bool = False
 
     @property
     def join_ms(self) -> float:
@@ -90,8 +97,9 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     """Ownership intervals from the generations of a group, ordered by start.
 
     An interval begins when a generation assigns a topic-partition to a member that did not have it in the generation
-    before, and ends when a generation no longer does. A static member that rejoins stays the same holder. The log does
-    not show when a member stopped consuming; its commits bound that time.
+    before, and ends when a generation no longer does. Eager members give up everything before they join, so that each
+    of their generations ends all intervals (`REVOKED`) and begins others. A static member that rejoins stays the same
+    holder. The log does not show when a member stopped consuming; its commits bound that time.
 
     Args:
         log: The group's generations, in order.
@@ -101,13 +109,16 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     """
     running: dict[tuple[str, TopicPartition], Interval] = {}
     found: list[Interval] = []
-    last_ns = 0
+    last_ns, number = 0, None
     for now in log:
         there = {(holder, tp) for holder, tps in now.held.items() for tp in tps}
-        for key in running.keys() - there:
+        again, number = now.generation == number, now.generation  # a generation that is written again stops nobody
+        for key in set(running) if now.eager and not again else running.keys() - there:
             ended = running.pop(key)
             ended.end_ns, ended.generation_end = now.begin_ns, now.generation
-            ended.end_kind = causes.get((now.generation, ended.holder), "reassigned")
+            kept = key in there and now.members[ended.holder] == ended.member_id
+            otherwise = REVOKED if kept else UNPROVEN if key in there else "reassigned"
+            ended.end_kind = causes.get((now.generation, ended.holder), otherwise)
         for holder, tp in there:
             interval = running.get((holder, tp))
             if interval is None:
@@ -149,11 +160,11 @@ def _bound(intervals: Sequence[Interval]) -> None:
     for interval, commit in zip(intervals, reversed(after), strict=True):
         if before is not None:
             interval.overlap_prev_ms = max(0, until - interval.start_ns) / 1e6
-            since = 0 if before.end_kind == "reassigned" else (interval.start_ns - until) / 1e6
+            since = 0 if before.end_kind in _TAKEN else (interval.start_ns - until) / 1e6
             interval.gap_at_least_ms = 0.0 if interval.overlap_prev_ms else max(0.0, interval.join_ms, since)
             if commit is not None and last_commit is not None:
                 interval.gap_at_most_ms = max(0.0, (commit - last_commit) / 1e6)
             interval.moved = before.holder != interval.holder
-            interval.needless = not interval.moved and before.end_kind == "reassigned"
+            interval.needless = not interval.moved and before.end_kind in _TAKEN
         before, until = interval, max(until, interval.end_ns)
         last_commit = max(filter(None, (last_commit, interval.last_commit_ns)), default=None)

@@ -19,9 +19,9 @@ from ..core.group import Group
 from ..core.strategies import strategy
 from ..history.broker_group import TARGET_EPOCH, BrokerGroup, as_generation
 from ..history.coordinator_log import BrokerAssigned
+from ..history.generations import Logged
 from ..history.stops import HandOver, HandOvers
 from ..plans import Plan, plan
-from .cluster import Logged
 from .group import Change, LiveGroup, LiveTopics, as_group, from_broker_group
 
 DRAWS = 64

@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka import KafkaConsumer
@@ -24,7 +23,8 @@ from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFai
 from ..connection import Connection, Right, brokers, denied, needing, require_cluster
 from ..core.group import TopicPartition
 from ..errors import ClusterError, NoSuchGroup, WireError
-from ..history.coordinator_log import COORDINATOR_TOPIC, Decoded, GroupCommitted, decode, partition_of
+from ..history.coordinator_log import COORDINATOR_TOPIC, GroupCommitted, decode, partition_of
+from ..history.generations import Log, Logged
 from .described import describe
 from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log, from_description
 from .silence import Position
@@ -47,26 +47,6 @@ _CODE = re.compile(r"\[Error (\d+)\]")
 """How kafka-python's text of an error in a description begins."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Logged:
-    """A record of a group in the coordinator's log, with the broker's timestamp (wall clock, ms)."""
-
-    ts_ms: int
-    value: Decoded
-
-
-@dataclass(frozen=True)
-class Log:
-    """A group's records in the coordinator's log, in order.
-
-    Args:
-        whole: Whether the log was read from its beginning. It may be compacted even then.
-    """
-
-    records: tuple[Logged, ...]
-    whole: bool
 
 
 class LiveCluster:

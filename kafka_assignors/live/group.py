@@ -12,6 +12,7 @@ from ..core.wire.protocol import Subscription, decode_assignment, decode_subscri
 from ..errors import ClusterError, ConfigError, WireError
 from ..history.broker_group import AWAY_EPOCH, BrokerGroup
 from ..history.coordinator_log import BrokerAssigned, Decoded, GroupCommitted, assigned
+from ..history.generations import names
 from .described import Described
 
 
@@ -120,19 +121,6 @@ class Change:
 
     def __bool__(self) -> bool:
         return bool(self.add or self.remove or self.partitions or self.joining)
-
-
-def names(members: Iterable[LiveMember]) -> dict[str, str]:
-    """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened."""
-    members = list(members)
-    shared = Counter(member.instance_id or member.client_id for member in members)
-    found = {}
-    for member in members:
-        name = member.instance_id or member.client_id
-        # The coordinator makes member ids of the client id and a UUID, whose first characters are enough here.
-        tail = member.member_id.removeprefix(f"{member.client_id}-")[:8]
-        found[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
-    return found
 
 
 def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, *, ids: bool = False) -> Group:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from ..core.group import TopicPartition
 from ..errors import KafkaAssignorsError
+from ..history.causes import KINDS, Restarts
+from ..history.generations import Generation, Log, Logged, add
+from ..history.rebalances import Rebalance, apart
 from ..plans.plan import least_changes
-from .cluster import Log, Logged
 from .group import LiveGroup, LiveTopics, as_group, from_generation
-from .rebalances import KINDS, Generation, Rebalance, Restarts, add, apart
 
 SETTLED_S = 5.0
 """A rebalance is counted once its group has been without a new generation for this long: a cooperative hand-over takes
@@ -28,8 +29,7 @@ class Totals:
     """Sums over the rebalances since the start.
 
     Args:
-        rebalances: Cause -> rebalances; each counts once, under the first of its causes. A group that its last member
-            leaves does not rebalance.
+        rebalances: Cause -> rebalances; each counts once, under the first of its causes; see `Rebalance.counted`.
         moved: Partitions that went from one holder to another.
         needless: Moves beyond the least that a balanced assignment needs; 0 where this isn't computed.
         ownerless_ms: Sum of each rebalance's lower bound on the longest time that a partition had no owner.
@@ -68,7 +68,7 @@ class LogMeter:
         for record in history.records:
             add(self._found, record)
         for each, _ in apart(self._found, whole=False):
-            self._seen[_key(each)] = self._restarts.told(each)
+            self._seen[_key(each)] = self._told(each)
         self._forget()
 
     @property
@@ -109,15 +109,15 @@ class LogMeter:
                 if seen is None and _key(each) < latest:
                     continue  # a later generation of the first one kept: what it hands over is no longer known
                 # Nothing is needless where no living member lost a partition: the least need not be known.
-                self._count(replace(each, least=least() if each.living or each.returned else 0), seen)
+                self._count(replace(each, least=least() if each.living else 0), seen)
             self._fresh = 0 if settled else 1
             self._forget()
 
     def _count(self, each: Rebalance, seen: Rebalance | None) -> None:
         totals = self.totals
         if seen is None:
-            each = self._restarts.told(each)
-            totals.rebalances[each.causes[0].kind] += not each.emptied
+            each = self._told(each)
+            totals.rebalances[each.causes[0].kind] += each.counted
             seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
         else:
             each = replace(each, causes=seen.causes)
@@ -130,6 +130,9 @@ class LogMeter:
         )
         self._seen[_key(each)] = each
         self.told.append(each)
+
+    def _told(self, each: Rebalance) -> Rebalance:
+        return replace(each, causes=self._restarts.told(each.ts_ms, each.causes))
 
     def _forget(self) -> None:
         """Drop the generations that no later cause needs, so that memory stays bounded."""
@@ -165,8 +168,8 @@ class PolledMeter:
             cause = "left or expired"
         elif now.keys() - was.keys():
             cause = "joined"
-        elif any(was[holder].member_id != member.member_id for holder, member in now.items()):
-            cause = "returned"
+        elif old != new and any(was[holder].member_id != member.member_id for holder, member in now.items()):
+            cause = "returned"  # with the same partitions it was no rebalance
         elif any(was[holder].topics != member.topics for holder, member in now.items()):
             cause = "subscription"
         elif before.protocol != live.protocol:

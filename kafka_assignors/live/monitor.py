@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from kafka.errors import KafkaError
 
 from ..errors import AccessRefused, ClusterError, NoSuchGroup
+from ..history.generations import Log
+from ..history.rebalances import Rebalance
 from .broker_side import Targets
-from .cluster import LiveCluster, Log
+from .cluster import LiveCluster
 from .group import LiveGroup, LiveTopics
 from .meter import LogMeter, PolledMeter, Totals, plan_gap
-from .rebalances import Rebalance
 from .tail import MOST_READ, LogTail
 
 POLL_S = 5.0

@@ -10,7 +10,8 @@ from typing import Any
 from ..connection import Right, needing
 from ..errors import ClusterError
 from ..history.coordinator_log import COORDINATOR_TOPIC, decode
-from .cluster import LiveCluster, Log, Logged, group_of
+from ..history.generations import Log, Logged
+from .cluster import LiveCluster, group_of
 
 _SILENT_S = 15
 """Seconds without a record after which the first reading gives up."""

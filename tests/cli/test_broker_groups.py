@@ -35,12 +35,14 @@ from kafka_assignors.history.broker_group import (
     UNREVOKED,
 )
 from kafka_assignors.history.coordinator_log import BrokerAssigned
+from kafka_assignors.history.generations import Log, Logged
+from kafka_assignors.history.rebalances import Rebalance, rebalances, with_hand_overs
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.live.advice import advice
 from kafka_assignors.live.broker_side import DRAWS, Targets, forecast
-from kafka_assignors.live.cluster import LiveCluster, Log, Logged
+from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.group import Change, LiveGroup, LiveMember, LiveTopics, from_broker_log
 from kafka_assignors.live.monitor import Monitor, Reading
-from kafka_assignors.live.rebalances import Rebalance, advice, rebalances, with_hand_overs
 from tests.support.cli import answered, cli
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"

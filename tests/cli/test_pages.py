@@ -15,8 +15,8 @@ import pytest
 
 from kafka_assignors.cli.app import main
 from kafka_assignors.cli.explain import explanations
+from kafka_assignors.history.causes import KINDS
 from kafka_assignors.integration.checker.laws import LAWS
-from kafka_assignors.live.rebalances import KINDS
 from tests.support import report_schemas
 from tests.support.cli import SCHEMAS, answered, cli, commands
 from tests.support.cli_page import FILE, page

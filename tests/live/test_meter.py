@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kafka_assignors.core.group import Group, TopicPartition
-from kafka_assignors.live.cluster import Log
+from kafka_assignors.history.generations import Generation, Log
+from kafka_assignors.history.rebalances import Rebalance, rebalances
+from kafka_assignors.history.rebalances import apart as rebalances_apart
 from kafka_assignors.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.live.meter import SETTLED_S, LogMeter, PolledMeter, Totals, imbalance, plan_gap
-from kafka_assignors.live.rebalances import Generation, Rebalance, rebalances
-from kafka_assignors.live.rebalances import apart as rebalances_apart
 from kafka_assignors.plans.plan import least_moves as plan_least_moves
 from tests.support.live.log import LogStory
 
@@ -81,7 +81,7 @@ def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: py
         read.append(len(found))
         return rebalances_apart(found, **known)
 
-    monkeypatch.setattr("kafka_assignors.live.rebalances.least_moves", least_moves)
+    monkeypatch.setattr("kafka_assignors.history.rebalances.least_moves", least_moves)
     monkeypatch.setattr("kafka_assignors.live.meter.apart", apart)
     story = three()
     for n in range(60):  # a generation every 1.5 s, far less than what a client needs to have restarted

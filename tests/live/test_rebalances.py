@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from kafka_assignors.cli.why import as_json, lines
 from kafka_assignors.history.coordinator_log import GroupCommitted
-from kafka_assignors.live.cluster import Logged
-from kafka_assignors.live.rebalances import Rebalance, advice, rebalances
+from kafka_assignors.history.generations import Logged
+from kafka_assignors.history.rebalances import Rebalance, rebalances
+from kafka_assignors.live.advice import advice
 from tests.support.live.log import LogStory
 
 
@@ -140,7 +141,8 @@ def test_a_static_member_that_comes_back_is_no_restart() -> None:
     story.generation -= 1  # the coordinator writes the same generation again
     story.given({"a": [0], "b": [1]}, static=["b"], ids={"b": "b-1"})
     assert told(story)[-1] == [("returned", "b")]
-    assert (last(story).moved, last(story).missing) == (0, None)
+    assert (last(story).moved, last(story).missing, last(story).ownerless) == (0, None, 0)
+    assert (last(story).rewritten, as_json("g", True, rebalances(story.log))["totals"]["rebalances"]) == (True, 1)
 
 
 def test_a_changed_subscription_names_the_topics() -> None:
@@ -221,27 +223,44 @@ def test_eager_members_that_claim_nothing_have_stopped() -> None:
 
 
 def test_commits_on_both_sides_bound_the_time_without_owner() -> None:
-    story = LogStory().given({"a": [0, 1]}).commit(0, 1).wait(1).given({"a": [0], "b": [1]}).wait(2).commit(1)
-    found = last(story)
+    story = LogStory("cooperative-sticky").given({"a": [0, 1]}, cooperative=True).commit(0, 1).wait(1)
+    found = last(story.given({"a": [0], "b": [1]}, cooperative=True).wait(2).commit(1))
     assert (found.ownerless, found.at_least_ms, found.at_most_ms) == (1, 20, 3000)
+
+
+def test_an_eager_rebalance_stops_what_its_members_get_back() -> None:
+    """a gives 0 up as it joins, and gets it back: a needless revoke, and a stop like that of 1, which moves."""
+    story = LogStory().given({"a": [0, 1]}).commit(0, 1).wait(1).given({"a": [0], "b": [1]}).wait(2).commit(0, 1)
+    found = last(story)
+    assert (found.moved, found.needless, found.returned) == (1, 0, 1)
+    assert (found.ownerless, found.at_least_ms, found.at_most_ms) == (2, 20, 3000)
+    assert (found.area_at_least_ms, found.area_at_most_ms) == (40, 6000)
+
+
+def test_a_static_member_that_was_away_during_an_eager_rebalance_is_no_needless_revoke() -> None:
+    """b is back as another process: it stopped, but nobody took its partitions from it to give them back."""
+    story = LogStory().given({"a": [0], "b": [1]}, static=["b"]).wait(1)
+    found = last(story.given({"a": [0], "b": [1]}, static=["b"], ids={"b": "b-1"}))
+    assert (found.moved, found.returned, found.ownerless, found.rewritten) == (0, 1, 2, False)
 
 
 def test_without_a_commit_there_is_no_upper_bound() -> None:
     found = last(LogStory().given({"a": [0, 1]}).wait(1).given({"a": [0], "b": [1]}))
-    assert (found.ownerless, found.at_least_ms, found.at_most_ms) == (1, 20, None)
+    assert (found.ownerless, found.at_least_ms, found.at_most_ms) == (2, 20, None)
 
 
 def test_a_member_that_left_or_expired_has_one_time_for_each() -> None:
     """Between them there is nothing: it left when it was found gone, or was silent for its session (6 s) before."""
-    story = three().commit(2, 3).wait(60).given({"a": [0, 1, 2], "c": [4, 5, 3]}).wait(1).commit(2, 3)
+    story = three().commit(2, 3).wait(60).given({"a": [0, 1, 2], "c": [4, 5, 3]}).wait(1).commit(0, 1, 2, 3, 4, 5)
     found = last(story)
-    assert (found.at_least_ms, found.at_most_ms, found.expired_ms) == (20, 61_000, 6020)
+    assert (found.at_least_ms, found.at_most_ms, found.expired_ms) == (20, None, 6020)
     [cost] = [line for line in lines("g", True, [found]) if "without owner" in line]
-    assert "at least 40 partition-ms without owner, 2 partitions for 20 ms if the member left, about 6.0 s if" in cost
+    assert "at least 120 partition-ms without owner, 6 partitions for 20 ms if the member left, about 6.0 s if" in cost
     assert parts(found)["heard"][1] is None  # nobody had to hear of its silence
     assert "at most" not in cost
 
-    proven = three().commit(2, 3).wait(1).given({"a": [0, 1, 2], "c": [4, 5, 3]}).commit(2, 3)
+    every = range(6)
+    proven = three().commit(*every).wait(1).given({"a": [0, 1, 2], "c": [4, 5, 3]}).commit(*every)
     assert last(proven).expired_ms is None
     [cost] = [line for line in lines("g", True, [last(proven)]) if "without owner" in line]
     assert "for at least 20 ms, at most 1.0 s" in cost

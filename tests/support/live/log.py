@@ -13,7 +13,7 @@ from kafka_assignors.core.wire.protocol import (
     encode_subscription,
 )
 from kafka_assignors.history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted
-from kafka_assignors.live.cluster import Log, Logged
+from kafka_assignors.history.generations import Log, Logged
 
 SESSION_MS = 6_000
 

@@ -1,0 +1,242 @@
+"""The generations of a group: what each completed join gave to whom, decoded once from the coordinator's log. Pure.
+
+A generation is one assignment that the coordinator wrote for all members of a group: the answer of the elected leader
+(classic protocol), or a target that the broker computed (KIP-848; its number is the epoch).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..core.group import TopicPartition, identity_of
+from ..core.wire.protocol import Subscription, decode_subscription
+from ..errors import WireError
+from .coordinator_log import CommittedMember, Decoded, GroupCommitted, OffsetCommitted, assigned
+from .events import Event
+from .ownership import Commits, Committed
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A record of a group in the coordinator's log.
+
+    Args:
+        ts_ms: The broker's timestamp (wall clock, ms).
+        mono_ns: Time of the record on the clock of a run (monotonic); None: only the broker's timestamp is known.
+    """
+
+    ts_ms: int
+    value: Decoded
+    mono_ns: int | None = None
+
+    @property
+    def at_ns(self) -> int:
+        """Its time on the clock that orders the group's intervals."""
+        return self.ts_ms * 1_000_000 if self.mono_ns is None else self.mono_ns
+
+
+@dataclass(frozen=True)
+class Log:
+    """A group's records in the coordinator's log, in order.
+
+    Args:
+        whole: Whether the log was read from its beginning. It may be compacted even then.
+    """
+
+    records: tuple[Logged, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation as the log has it, in the terms of `ownership` and with what the causes need.
+
+    A *holder* is a member by its instance id, which survives restarts, or else by its member id.
+    """
+
+    value: GroupCommitted
+    committed: Committed
+    called: Mapping[str, str]  # holder -> name
+    members: Mapping[str, CommittedMember]  # holder -> member
+    said: Mapping[str, Subscription | None]  # holder -> subscription; None: not the consumer protocol's bytes
+    owners: Mapping[TopicPartition, str]  # topic-partition -> holder
+    held: Mapping[TopicPartition, str] = field(
+        default_factory=dict
+    )  # the same, plus the last holders of partitions without an owner
+
+    @property
+    def number(self) -> int:
+        """Its number in the log."""
+        return self.value.generation
+
+    @property
+    def by_broker(self) -> bool:
+        """Whether the broker assigned (KIP-848): nobody led."""
+        return self.value.leader is None and self.value.protocol is not None
+
+    @property
+    def ts_ms(self) -> int:
+        """Broker's wall clock at which it was committed."""
+        return self.committed.ts_ns // 1_000_000
+
+    @property
+    def topics(self) -> dict[str, frozenset[str]]:
+        """Holder -> its subscription; without holders whose bytes are not the consumer protocol's."""
+        return {holder: frozenset(said.topics) for holder, said in self.said.items() if said is not None}
+
+    @property
+    def claimed(self) -> bool:
+        """Whether a member kept partitions when it joined: members of a cooperative assignor do, eager ones don't."""
+        return any(said is not None and said.owned for said in self.said.values())
+
+    def rewrites(self, before: Generation) -> bool:
+        """Whether it is `before` written again: the same assignment, and nobody joined.
+
+        The coordinator writes a generation again when a static member returns under a new member id, and in the other
+        protocol's records when it converts the group.
+        """
+        if not self.members or not before.members:
+            return False
+        if self.by_broker == before.by_broker:
+            same = self.called.keys() == before.called.keys() and self.owners == before.owners
+            return same and self.number == before.number
+        news = {m.member_id for m in self.members.values()} - {m.member_id for m in before.members.values()}
+        idle = not any(self.committed.held[h] for h, member in self.members.items() if member.member_id in news)
+        return not news or (self.number == before.number and idle)
+
+
+def generations(records: Iterable[Logged]) -> list[Generation]:
+    """The generations in a group's records, in order; see `add`."""
+    found: list[Generation] = []
+    for record in records:
+        add(found, record)
+    return found
+
+
+def add(found: list[Generation], record: Logged) -> bool:
+    """Add a group's next record to its generations: a new one, or a commit in the last one. Each is decoded once.
+
+    Returns:
+        Whether it is a new generation. Joins that no leader has answered yet are none, nor are groups of other types,
+        nor is generation 0, as which the coordinator writes a new group before its first member has joined.
+    """
+    value = record.value
+    if isinstance(value, OffsetCommitted) and found:
+        commits: dict[TopicPartition, Commits] = found[-1].committed.commits  # type: ignore[assignment]
+        tp = TopicPartition(value.topic, value.partition)
+        begin = commits[tp].first_ns if tp in commits else record.at_ns
+        commits[tp] = Commits(begin, record.at_ns, record.ts_ms)
+        return False
+    if not isinstance(value, GroupCommitted) or value.protocol_type not in ("consumer", ""):
+        return False
+    if value.members and not any(member.assignment for member in value.members):
+        return False
+    if not value.members and not value.generation:
+        return False
+    found.append(_generation(record, value))
+    return True
+
+
+def from_events(events: Iterable[Event]) -> list[Generation]:
+    """The generations in the events of one group, in the order of the log.
+
+    Args:
+        events: Its ``generation_committed`` and ``offset_committed`` events, in the order of the log; targets of a
+            KIP-848 group have the fields of a ``generation_committed``. Others are passed over.
+    """
+    found: list[Generation] = []
+    for event in events:
+        ts_ms, data = event.ts_ns // 1_000_000, event.data
+        if event.kind == "offset_committed":
+            value = OffsetCommitted(event.group or "", data["topic"], data["partition"], data["offset"], -1, ts_ms)
+            add(found, Logged(ts_ms, value, event.mono_ns))
+        elif "members" in data and (data["members"] or data["generation"]):
+            found.append(from_row(event.group or "", data, ts_ms, event.mono_ns))
+    return found
+
+
+def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> Generation:
+    """The generation in the fields of a ``generation_committed`` event."""
+    members = tuple(
+        CommittedMember(
+            member["member_id"], member.get("instance_id"), member.get("client_id") or "", "",
+            member.get("rebalance_timeout_ms") or 0, member.get("session_timeout_ms") or 0,
+            _bytes(member.get("subscription")), _bytes(member.get("assignment")),
+        )
+        for member in row["members"]
+    )  # fmt: skip
+    value = GroupCommitted(
+        group, "consumer", row["generation"], row.get("protocol"), row.get("leader"), int(row.get("ts_ms") or -1),
+        members,
+    )  # fmt: skip
+    held = {
+        member["member_id"]: frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in member["assigned"])
+        for member in row["members"]
+    }
+    return _generation(Logged(ts_ms, value, mono_ns), value, held)
+
+
+def _bytes(text: str | None) -> bytes:
+    try:
+        return bytes.fromhex(text or "")
+    except ValueError:
+        return b""
+
+
+def _generation(
+    record: Logged, value: GroupCommitted, given: Mapping[str, frozenset[TopicPartition]] | None = None
+) -> Generation:
+    """Decode a generation; `given`: member id -> its assignment, if it is decoded already."""
+    holders = {identity_of(member.member_id, member.instance_id): member for member in value.members}
+    said: dict[str, Subscription | None] = {}
+    held: dict[str, frozenset[TopicPartition]] = {}
+    for holder, member in holders.items():
+        try:
+            said[holder] = decode_subscription(member.subscription)
+        except WireError:
+            said[holder] = None
+        try:
+            held[holder] = frozenset(assigned(member)) if given is None else given[member.member_id]
+        except WireError:
+            held[holder] = frozenset()
+    timeouts = {
+        holder: least
+        for holder, member in holders.items()
+        if (least := min(member.session_timeout_ms, member.rebalance_timeout_ms)) > 0
+    }
+    eager = value.leader is not None and not any(each is None or each.owned for each in said.values())
+    committed = Committed(
+        value.generation, record.at_ns, record.ts_ms * 1_000_000, value.ts_ms if value.ts_ms > 0 else None,
+        {holder: member.member_id for holder, member in holders.items()}, timeouts, held, {}, eager,
+    )  # fmt: skip
+    by_id = names(value.members)
+    called = {holder: by_id[member.member_id] for holder, member in holders.items()}
+    owners = {tp: holder for holder, tps in held.items() for tp in tps}
+    return Generation(value, committed, called, holders, said, owners)
+
+
+class Named(Protocol):
+    """What a member's name is made of."""
+
+    @property
+    def member_id(self) -> str: ...  # noqa: D102
+    @property
+    def client_id(self) -> str: ...  # noqa: D102
+    @property
+    def instance_id(self) -> str | None: ...  # noqa: D102
+
+
+def names(members: Iterable[Named]) -> dict[str, str]:
+    """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened."""
+    members = list(members)
+    shared = Counter(member.instance_id or member.client_id for member in members)
+    found = {}
+    for member in members:
+        name = member.instance_id or member.client_id
+        # The coordinator makes member ids of the client id and a UUID, whose first characters are enough here.
+        tail = member.member_id.removeprefix(f"{member.client_id}-")[:8]
+        found[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
+    return found

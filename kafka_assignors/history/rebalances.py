@@ -1,0 +1,326 @@
+"""The rebalances of a group: what caused each, what moved, what of that was needless, and how long partitions stopped.
+
+Pure: generations in, values out; ``docs/glossary.md`` has the definitions. A rebalance is one generation, and the
+generations that only hand over what it withheld (cooperative assignors). The log shows who was in each generation with
+which subscription, what each member was assigned, and commits. It does not show why a member left, or when a member
+stopped consuming: these are reported as unknown or as bounds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+from ..core.group import Group, Member, TopicPartition
+from ..plans.plan import least_moves
+from . import departures, stops
+from .causes import Cause, Restarts, causes, gone_from
+from .generations import Generation, Log, generations
+from .ownership import Interval, intervals
+from .stops import HandOver, Part
+
+_BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky", "uniform")
+"""Assignors that balance numbers of partitions: what they move beyond the least is needless."""
+
+_MOST_PLANNED = 200_000
+"""Partitions above which the least number of moves is not computed: it would take seconds per rebalance."""
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """One rebalance, or the end of a group: a generation without members.
+
+    Args:
+        generations: Its generations, in order; several if a cooperative assignor withheld partitions.
+        missing: Generations directly before it that the log doesn't have: never completed, or compacted away.
+        ts_ms: Broker's wall clock at which its first generation was committed.
+        took_ms: From the completed join to the record of the last generation; None if a record lacks it. Waiting for
+            members to join comes before and is not in the log.
+        protocol: The elected assignor; None if the group was empty.
+        eager: Whether every member revoked all its partitions before it joined; None if no member held any.
+        leader: Name of the leader; None if the group was empty, or if the broker assigned.
+        members: Number of members.
+        causes: What changed since the rebalance before.
+        moved: Partitions that went from one holder to another.
+        living: Those of them whose old holder is still in the group.
+        least: The least number of moves from living members that an optimally balanced assignment needs; None if not
+            computed. An assignment that is less even may do with fewer.
+        withheld: Partitions of living members that its last generation assigns to nobody: a cooperative assignor moves
+            them, and another rebalance came before it handed them over.
+        returned: Needless revokes: partitions that their member gave up and got back. An eager group's members give up
+            everything before they join; a cooperative assignor may withhold a partition and give it back.
+        ownerless: Partitions that had no owner for a time: those that moved, and those that were `returned`.
+        at_least_ms, at_most_ms: Bounds on the longest time that a partition had no owner: the log's records prove the
+            lower one, commits on both sides the upper one (None: there are none).
+        area_at_least_ms, area_at_most_ms: The same bounds on the sum over all partitions, in partition-ms.
+        parts: What the longest of these times consists of.
+        expired_ms: About the longest time that a partition had no owner, if the session of a member that left or
+            expired expired: it was silent for its session timeout. None if there is no such member, or it had none.
+        rewritten: Whether it is no rebalance, but the generation before written again; see `Generation.rewrites`.
+    """
+
+    generations: tuple[int, ...]
+    missing: tuple[int, int] | None
+    ts_ms: int
+    took_ms: float | None
+    protocol: str | None
+    eager: bool | None
+    leader: str | None
+    members: int
+    causes: tuple[Cause, ...]
+    moved: int = 0
+    living: int = 0
+    least: int | None = None
+    returned: int = 0
+    ownerless: int = 0
+    at_least_ms: float = 0.0
+    at_most_ms: float | None = None
+    withheld: int = 0
+    expired_ms: float | None = None
+    area_at_least_ms: float = 0.0
+    area_at_most_ms: float | None = None
+    parts: tuple[Part, ...] = ()
+    rewritten: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether it counts as a rebalance: it is neither the end of a group nor a generation written again."""
+        return not (self.emptied or self.rewritten)
+
+    @property
+    def emptied(self) -> bool:
+        """Whether it is the end of the group: its last member is gone, and nobody rebalances."""
+        return not self.members
+
+    @property
+    def by_broker(self) -> bool:
+        """Whether the broker assigned (KIP-848): the numbers are epochs, and nobody led."""
+        return self.leader is None and self.protocol is not None
+
+    @property
+    def needless(self) -> int | None:
+        """Needless moves: those beyond the least; None if the least was not computed."""
+        return None if self.least is None else max(0, self.living - self.least)
+
+    @property
+    def fewest(self) -> int | None:
+        """The fewest moves that it needs: the `least`, and those from members that are gone; None if not computed."""
+        return None if self.least is None else self.least + self.moved - self.living
+
+    def as_json(self) -> dict[str, Any]:
+        """The rebalance as plain values; `at` is its time as ISO 8601, UTC."""
+        at = datetime.fromtimestamp(self.ts_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
+        return {
+            **asdict(self), "needless": self.needless, "by_broker": self.by_broker, "at": at,
+        }  # fmt: skip
+
+
+def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
+    """The rebalances in a group's log, in order.
+
+    Args:
+        log: The group's records.
+        last: Only the last ones.
+
+    Cost: O(generations x partitions), and a plan for each rebalance that is returned.
+    """
+    return of_generations(generations(log.records), whole=log.whole, last=last)
+
+
+def of_generations(found: Sequence[Generation], *, whole: bool = True, last: int | None = None) -> list[Rebalance]:
+    """The rebalances in a group's generations, in order; arguments and cost as of `rebalances`."""
+    restarts, told = Restarts(), list(apart(found, whole=whole))
+    first = max(0, len(told) - last) if last else 0
+    explained = [replace(each, causes=restarts.told(each.ts_ms, each.causes)) for each, _ in told]
+    return [replace(each, least=least()) for each, (_, least) in list(zip(explained, told, strict=True))[first:]]
+
+
+def apart(
+    found: Sequence[Generation], *, whole: bool, known: Collection[tuple[int, tuple[int, ...]]] = ()
+) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+    """The rebalances in a group's generations, in order, before `Restarts` has told who restarted.
+
+    Each comes with the computation of its `least`, which costs more than all the rest.
+
+    Args:
+        found: The generations, as `add` made them.
+        whole: Whether the log begins with them, see `Log.whole`.
+        known: Time and generations of rebalances that are left out.
+
+    Cost: O(generations x partitions).
+    """
+    rebalanced = list(_grouped(found))
+    gone = gone_from(found)
+    why = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
+              for holder, how in each.items()}  # fmt: skip
+    spans: dict[tuple[int, int], list[Interval]] = {}
+    for span in intervals([g.committed for g in found], why):
+        spans.setdefault((span.generation_start, span.start_ns), []).append(span)
+    before: Generation | None = None
+    at = 0
+    for rounds in rebalanced:
+        if (rounds[0].ts_ms, _numbers(rounds)) not in known:
+            yield _told(whole, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
+        # A withheld partition keeps its last holder until a member gets it.
+        held = before.held if before is not None and rounds[-1].called else {}
+        before = replace(rounds[-1], held={**held, **rounds[-1].owners})
+        at += len(rounds)
+
+
+def _grouped(found: Sequence[Generation]) -> Iterator[list[Generation]]:
+    """Generations that belong to one rebalance: a generation, and those that hand over what it withheld."""
+    rounds: list[Generation] = []
+    base: Mapping[TopicPartition, str] = {}  # owners before the first of them
+    for now in found:
+        if rounds:
+            last = rounds[-1]
+            withheld = base.keys() - last.owners.keys()
+            same = last.called.keys() == now.called.keys() and last.topics == now.topics
+            if same and last.claimed and withheld & now.owners.keys():
+                rounds.append(now)
+                continue
+            yield rounds
+            base = last.owners
+        rounds = [now]
+    if rounds:
+        yield rounds
+
+
+def _told(
+    whole: bool,
+    before: Generation | None,
+    rounds: Sequence[Generation],
+    gone: Mapping[str, str],
+    spans: Mapping[tuple[int, int], Sequence[Interval]],
+) -> Rebalance:
+    now, end = rounds[0], rounds[-1]
+    numbers = _numbers(rounds)
+    began = dict.fromkeys((g.number, g.committed.begin_ns) for g in rounds)
+    mine = [span for each in began for span in spans.get(each, ()) if span.gap_at_least_ms is not None]
+    at_most = [span.gap_at_most_ms for span in mine if span.gap_at_most_ms is not None]
+    took = [g.committed.join_ms for g in rounds] if all(g.committed.joined_ms for g in rounds) else []
+    told = Rebalance(
+        numbers, _missing(before, now), now.ts_ms,
+        end.committed.ts_ns / 1e6 - (now.committed.joined_ms or 0) if took else None,
+        end.value.protocol, _eager(before, now), _leader(end), len(end.called),
+        tuple(causes(whole, before, now, end, gone)),
+        returned=sum(span.needless for span in mine), ownerless=len(mine),
+        at_least_ms=max((span.gap_at_least_ms or 0.0 for span in mine), default=0.0),
+        at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
+        area_at_least_ms=sum(span.gap_at_least_ms or 0.0 for span in mine),
+        area_at_most_ms=sum(at_most) if mine and len(at_most) == len(mine) else None,
+    )  # fmt: skip
+    if before is None:
+        return told
+    moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
+    living = sum(old in end.called for _, old in moved)
+    return replace(
+        told, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
+        expired_ms=_expired_ms(before, gone, mine), parts=() if told.by_broker else _parts(before, rounds, told, gone),
+        rewritten=now.rewrites(before),
+    )  # fmt: skip
+
+
+def _parts(
+    before: Generation, rounds: Sequence[Generation], told: Rebalance, gone: Mapping[str, str]
+) -> tuple[Part, ...]:
+    silent = {holder for holder, how in gone.items() if how == departures.UNPROVEN}
+    called = {holder: name for each in (before, *rounds) for holder, name in each.called.items()}
+    committed = [each.committed for each in rounds]
+    return stops.of_classic(before.committed, committed, called, told.leader, told.eager is False, silent)
+
+
+def with_hand_overs(found: Iterable[Rebalance], done: Sequence[HandOver]) -> list[Rebalance]:
+    """The rebalances of a KIP-848 group with the times in which partitions had no owner.
+
+    Args:
+        found: The rebalances.
+        done: The group's hand-overs, as `broker_side.Targets` found them.
+    """
+    told = []
+    for each in found:
+        stop = stops.of_broker(done, each.generations) if each.by_broker else None
+        if stop is not None:
+            area, part = stop
+            longest = part.at_least_ms
+            each = replace(
+                each,
+                at_least_ms=longest,
+                at_most_ms=longest,
+                area_at_least_ms=area,
+                area_at_most_ms=area,
+                parts=(part,),
+            )
+        told.append(each)
+    return told
+
+
+def _withheld(before: Generation, end: Generation) -> set[TopicPartition]:
+    """See `Rebalance.withheld`. Eager assignors and brokers assign all that there is: what lacks there is deleted."""
+    if end.value.leader is None or not end.claimed:
+        return set()
+    there = {tp.topic for tp in end.owners}  # a topic without any owner is unassigned, not handed over
+    return {tp for tp, old in before.held.items() if tp not in end.owners and tp.topic in there and old in end.called}
+
+
+def _expired_ms(before: Generation, gone: Mapping[str, str], spans: Sequence[Interval]) -> float | None:
+    """See `Rebalance.expired_ms`. A KIP-848 group's session timeout is the broker's, and not in its records."""
+    silent = {
+        holder: before.members[holder].session_timeout_ms for holder, how in gone.items() if how == departures.UNPROVEN
+    }
+    each = [
+        (span.gap_at_least_ms or 0.0) + timeout_ms
+        for span in spans
+        if (timeout_ms := silent.get(before.owners.get(span.tp, ""), 0)) > 0
+    ]
+    return max(each, default=None)
+
+
+def _numbers(rounds: Sequence[Generation]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(g.value.generation for g in rounds))
+
+
+def _missing(before: Generation | None, now: Generation) -> tuple[int, int] | None:
+    if before is None or now.value.generation <= before.value.generation + 1:
+        return None
+    return before.value.generation + 1, now.value.generation - 1
+
+
+def _eager(before: Generation | None, now: Generation) -> bool | None:
+    """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
+    held = {owner for owner in before.held.values() if owner in now.called} if before else set()
+    claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
+    return not any(claims) if claims else None
+
+
+def _leader(generation: Generation) -> str | None:
+    return next(
+        (generation.called[h] for h, m in generation.members.items() if m.member_id == generation.value.leader), None
+    )
+
+
+def _least(before: Generation | None, end: Generation) -> int | None:
+    """The least moves between living members by which an optimally balanced assignment is reached.
+
+    None where moves may serve another end than equal numbers of partitions: racks, work, or an unknown assignor's.
+    """
+    if before is None or not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
+        return None
+    if any(said is None or said.rack for said in end.said.values()):
+        return None
+    held: dict[str, list[TopicPartition]] = {}
+    for tp, holder in before.held.items():
+        held.setdefault(holder, []).append(tp)
+    counts: Counter[str] = Counter()
+    for tp in end.owners.keys() | _withheld(before, end):
+        counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
+    members = [
+        Member(holder, said.topics, None, None, held.get(holder, ()), 1 if holder in held else -1)
+        for holder, said in end.said.items()
+        if said is not None
+    ]
+    return least_moves(Group(members, counts)) if members else None
