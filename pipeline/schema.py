@@ -221,8 +221,8 @@ GROUP_TIMELINE = _table(
     ("end_ns", LONG, NEVER),  # monotonic, ns; for an open interval the group's last event
     ("start_kind", STRING, NEVER),  # assigned
     ("end_kind", STRING, NEVER),  # revoked, lost, killed, stop (closed), exit (gone without closing), open; coordlog:
-    # reassigned (to another member or nobody, while still a member), leave (proven by its timeouts), left or expired
-    # (the log does not tell which), open
+    # reassigned (to another member or nobody, while still a member), revoked (given up by its member of an eager group,
+    # which got it back), leave (proven by its timeouts), left or expired (the log does not tell which), open
     ("source", STRING, NEVER),  # callback: the members' view; coordlog: the coordinator's commits
     ("gap_before_ms", DOUBLE, OR_NULL),  # time without an owner before it; null: no previous owner, or source coordlog
     ("gap_at_least_ms", DOUBLE, OR_NULL),  # lower bound of the time without an owner before it; null: no previous
@@ -233,7 +233,7 @@ GROUP_TIMELINE = _table(
     ("last_commit_ns", LONG, OR_NULL),  # last commit, likewise
     ("overlap_prev_ms", DOUBLE, NEVER),  # shared with the intervals before it; 0 if correct
     ("moved", BOOLEAN, NEVER),  # the previous interval was another process's
-    ("needless", BOOLEAN, NEVER),  # the previous interval was the same process's, and revoked, to be given back
+    ("returned", BOOLEAN, NEVER),  # a needless revoke: the previous interval was the same member's, which gave it up
     ("zombie_ms", DOUBLE, OR_NULL),  # part in which the process could not know what it had lost: it was paused, fenced,
     # or cut off and left out, and had not noticed yet (`zombies.py`); null: source coordlog, which has no such data
     ("trigger", STRING, OR_NULL),  # trigger of the rebalance that began it, as in rebalances; null: unknown generation
@@ -248,24 +248,29 @@ REBALANCES = _table(
     ("group", STRING, NEVER),
     ("rebalance", INT, NEVER),  # its number within the group, from 0
     ("generation", INT, NEVER),  # its last generation
-    ("generations", INT, NEVER),  # number of generations with the same members, subscriptions and partitions
+    ("generations", INT, NEVER),  # number of its generations: a cooperative hand-over takes several
     ("begin_ns", LONG, NEVER),  # when the first was committed; monotonic, ns
     ("elected", STRING, NEVER),  # the assignor
     ("members", INT, NEVER),
-    ("moves", INT, NEVER),  # topic-partitions with a different holder before and after it
+    ("moves", INT, NEVER),  # topic-partitions that went from one member (instance id, else member id) to another
     ("min_moves", INT, OR_NULL),  # the fewest of any balanced assignment; null: bytes or partition counts unknown
     ("stop_ms", DOUBLE, OR_NULL),  # longest time without an owner before this rebalance assigned one; null: no
     # callbacks of members
     ("stop_at_least_ms", DOUBLE, NEVER),  # lower bound of that; 0: nothing is proven
     ("stop_at_most_ms", DOUBLE, OR_NULL),  # longest possible time without a consumer; null: no commit bounds it. From
-    # the coordinator's log, both bounds are of the topic-partitions that moved to another member
+    # the coordinator's log, both bounds are of the topic-partitions that moved or were given back
     ("tp_downtime_ms", DOUBLE, OR_NULL),  # sum of the times without an owner; null: no callbacks of members
     ("assign_us", LONG, OR_NULL),  # µs that the leader took to assign, longest round; null: not reported
     ("trigger", STRING, NEVER),  # difference from the rebalance before: join, leave (proven), left or expired (the log
     # does not tell which), the fault of a missing member (kill, pause, …), topic (partition counts), subscription;
     # several are joined by +; rejoin: none of them
-    ("needless", INT, OR_NULL),  # topic-partitions revoked and given back to the same process; null: no callbacks of
-    # members
+    (
+        "needless",
+        INT,
+        OR_NULL,
+    ),  # needless moves: those beyond the fewest; null: racks, work or an unknown assignor's
+    # own end may have asked for them
+    ("returned", INT, NEVER),  # needless revokes: topic-partitions that their member gave up and got back
 )
 """One row per rebalance, from the coordinator log; times without an owner are those of group_timeline.
 

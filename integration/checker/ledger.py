@@ -16,11 +16,11 @@ from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span, spans
 
 from ..history import History
 from ..names import COOPERATIVE, EITHER, is_ours
 from .reconciliation import Reconciliation
-from .timeline import Span, spans
 
 _COUNTING = ("admin_change", "step", "topics", "not_stable")
 """Events that carry partition counts."""
@@ -442,7 +442,7 @@ class RunRecord:
                     truncated[tp].append(Truncation(tp, row["offset"], row["end"], event))
             if event.kind in _COUNTING and "topics" in event.data:
                 counts.append((event.mono_ns, event.data["topics"]))
-        for span in spans(history):
+        for span in spans(history.events):
             groups[span.interval.group].spans.append(span)
         for record in groups.values():
             record.counts = counts

@@ -19,9 +19,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span
 
 from .ledger import Generation, GroupRecord, Process
-from .timeline import Span
 from .transitions import Transition, transitions
 
 HANDOVER_MS = 1500

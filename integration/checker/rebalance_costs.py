@@ -1,20 +1,24 @@
-"""Cost of a group's changes: rounds, time without an owner, moves, needless revokes, duplicates. Pure."""
+"""Cost of a group's changes: rebalances, time without an owner, moves, needless revokes, duplicates. Pure.
+
+Rebalances and moves are those of `history.rebalances`, as `why`, `exporter` and the pipeline count them. No law does.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.generations import from_events
+from kafka_assignors.history.rebalances import Rebalance, of_generations
 
 from .ledger import Generation, GroupRecord
-from .transitions import Transition, needed_moves, subscribe_alike, transitions
+from .transitions import Transition, transitions
 
 STATES = ("stable", "drained", "read_back")
 """Steps that record a state; every other step starts a named step of a scenario."""
@@ -106,14 +110,15 @@ class Cost:
         name: Name of the step; empty if the group became stable without one.
         generation: Generation in which the group became stable.
         generations: Distinct generations committed since the previous stable state.
+        rebalances: Rebalances of these generations.
         ms: From the start of the step to the last member's adoption; None without a named step.
         stop_ms: Longest time that a subscribed topic-partition had no owner; the time before its first owner is
             excluded.
         downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
-        moves: Topic-partitions whose owner changed, compared by member name.
-        least: The fewest moves after which the group can be balanced; None if its members have racks
-            or do not subscribe alike.
-        needless: Topic-partitions taken from a member that owns them before and after, counted each time.
+        moves: Moves of these rebalances.
+        least: The fewest moves that these need; None if one of them doesn't tell it (racks, an assignor by work).
+        needless: Needless moves of these rebalances; None likewise.
+        returned: Needless revokes of these rebalances.
         duplicates: Records that were consumed again.
         asked: Whether membership changed only by scenario actions. False, for example, if a member missed its session
             on a busy machine.
@@ -126,22 +131,35 @@ class Cost:
     name: str
     generation: int
     generations: int
+    rebalances: int
     ms: float | None
     stop_ms: float
     downtime_ms: float
     moves: int
-    needless: int
+    least: int | None
+    needless: int | None
+    returned: int
     duplicates: int
     asked: bool
-    least: int | None
     killed: bool
     first: bool
     from_ns: int
     until_ns: int
 
 
-def costs(record: GroupRecord) -> list[Cost]:
+def rebalances_of(record: GroupRecord) -> list[Rebalance]:
+    """What happened in a group, by the coordinator's log in its history; targets of a KIP-848 group are generations."""
+    kinds = "generation_committed", "offset_committed"
+    log = [*(event for kind in kinds for event in record.events[kind]), *record.reconciliation.targets]
+    return of_generations(from_events(sorted(log, key=lambda event: event.seq)))
+
+
+def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
     """The cost of each change between two stable states of a group, in order.
+
+    Args:
+        record: The group's events.
+        rebalances: As `rebalances_of` tells them. One belongs to the change that has its last generation.
 
     A gap or a duplicate counts for the last named step before it, because some appear only after the group is stable.
 
@@ -171,32 +189,34 @@ def costs(record: GroupRecord) -> list[Cost]:
             name="" if step is None else step.data["name"],
             generation=transition.after.number,
             generations=len({g.number for g in transition.generations}),
+            rebalances=len(mine),
             ms=None if step is None else max(0.0, (transition.end.data["adopted_ns"] - step.mono_ns) / 1e6),
             stop_ms=max(stops[begin], default=0.0),
             downtime_ms=sum(stops[begin]),
-            moves=len(
-                moves({} if transition.before is None else _owners(transition.before), _owners(transition.after))
-            ),
-            needless=_needless(transition, begin),
+            moves=sum(each.moved for each in mine),
+            least=_sum(each.fewest for each in mine),
+            needless=_sum(each.needless for each in mine),
+            returned=sum(each.returned for each in mine),
             duplicates=again[begin],
             asked=transition.asked,
-            least=_least(transition),
             killed=any(e.kind == "fault_begin" and e.data["fault"] == "kill" for e in transition.triggers),
             first=transition.before is None,
             from_ns=begin,
             until_ns=transition.end.mono_ns,
         )
         for transition, step, begin in zip(found, named, begins, strict=True)
+        for mine in [_in(transition, rebalances)]
     ]
 
 
-def _least(transition: Transition) -> int | None:
-    if transition.before is None:
-        return 0
-    with suppress(WireError):  # the laws report it
-        if subscribe_alike(transition.before, transition.after):
-            return needed_moves(transition.before, transition.after)
-    return None
+def _in(transition: Transition, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
+    numbers = {generation.number for generation in transition.generations}
+    return [each for each in rebalances if each.counted and each.generations[-1] in numbers]
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
 
 
 def _named(record: GroupRecord, transition: Transition) -> Event | None:
@@ -209,21 +229,6 @@ def _named(record: GroupRecord, transition: Transition) -> Event | None:
     return steps[-1] if steps else None
 
 
-def _needless(transition: Transition, begin_ns: int) -> int:
-    """Partitions taken from a process and given back to it; a process that ended in between is not counted."""
-    if transition.before is None:
-        return 0
-    before, after = _owners(transition.before), _owners(transition.after)
-    ended = {(e.member, e.incarnation) for e in transition.triggers if e.kind in ("stop", "exit")}
-    return sum(
-        1
-        for span in transition.record.ended(begin_ns, transition.end.mono_ns)
-        if span.interval.end_kind in ("revoked", "lost")
-        and span.owner[1:] not in ended
-        and before.get(span.tp) == after.get(span.tp) == span.interval.member
-    )
-
-
 def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
     """(when, how many): records that a member of the group had already consumed."""
     reached: dict[TopicPartition, int] = {}
@@ -233,7 +238,3 @@ def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
             if (known := reached.get(tp, -1)) >= run["first"]:
                 yield event.mono_ns, min(known, run["last"]) - run["first"] + 1
             reached[tp] = max(known, run["last"])
-
-
-def _owners(generation: Generation) -> Mapping[TopicPartition, str]:
-    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.errors import UnknownName
+from kafka_assignors.history import timeline
+from kafka_assignors.history.timeline import Interval
 
 from ..history import History
 from .delays import Delays, spread
 from .laws import LAWS, NOTHING, Findings, Violation, judge_group, judge_records
 from .laws.findings import SHOWN, all_named, named
-from .ledger import Generation, GroupRecord, RunRecord
-from .rebalance_costs import costs, gaps
-from .timeline import Interval, intervals
+from .ledger import GroupRecord, RunRecord
+from .rebalance_costs import costs, gaps, rebalances_of
 
 __all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
 
@@ -34,11 +34,12 @@ class Verdict:
         skipped: law -> reason -> how often it applied and could not be judged.
         facts: Observations that do not affect the verdict, such as a torn last line.
         measures: ``steps`` (cost of each step: the fields of `rebalance_costs.Cost`), ``generations`` (per committed
-            generation: group, generation, protocol, members, moves), ``downtime_ms`` and ``overlap_ms``
+            generation: group, generation, protocol, members), ``rebalances`` (group, and the fields of
+            `history.rebalances.Rebalance` as JSON), ``downtime_ms`` and ``overlap_ms``
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a member was a
             zombie), ``assign_us`` (longest), ``acked``, ``nacked``, ``delays_ms`` (`delays.spread` of the records that
             were acknowledged during steps of a running group without a kill).
-        intervals: See `timeline.intervals`.
+        intervals: See `intervals`.
     """
 
     value: bool | None
@@ -124,6 +125,11 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
     )
 
 
+def intervals(history: History) -> list[Interval]:
+    """The ownership intervals of a history, as the members' callbacks tell them; see `history.timeline.intervals`."""
+    return timeline.intervals(history.events)
+
+
 def known_laws(names: Collection[str]) -> None:
     """Check that every name is a law's id.
 
@@ -183,7 +189,8 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         for interval in (span.interval for span in record.spans):
             if interval.overlap_prev_ms:
                 overlap[f"{interval.group}/{interval.topic}-{interval.partition}"] += interval.overlap_prev_ms
-    steps = [(record, cost) for record in run.groups.values() for cost in costs(record)]
+    rebalances = {group: rebalances_of(record) for group, record in run.groups.items()}
+    steps = [(record, cost) for group, record in run.groups.items() for cost in costs(record, rebalances[group])]
     waits: list[float] = []
     for record in run.groups.values():
         windows = [(c.from_ns, c.until_ns) for of, c in steps if of is record and not (c.first or c.killed)]
@@ -192,6 +199,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
     return {
         "steps": [asdict(cost) for _, cost in steps],
         "generations": [row for record in run.groups.values() for row in _generations(record)],
+        "rebalances": [{"group": group, **each.as_json()} for group, found in rebalances.items() for each in found],
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
         "longest_gap_ms": longest,
@@ -204,23 +212,12 @@ def _measures(run: RunRecord) -> dict[str, Any]:
 
 
 def _generations(record: GroupRecord) -> list[dict[str, Any]]:
-    rows = []
-    before: dict[TopicPartition, str] = {}
-    for generation in record.generations:
-        owners = _owners(generation)
-        rows.append(
-            {
-                "group": record.group,
-                "generation": generation.number,
-                "protocol": generation.protocol,
-                "members": len(generation.assigned),
-                "moves": len(moves(before, owners)),
-            }
-        )
-        # Under a cooperative assignor a moving partition has no owner for one generation, so we keep its last owner.
-        before = {**before, **owners}
-    return rows
-
-
-def _owners(generation: Generation) -> dict[TopicPartition, str]:
-    return {tp: generation.names[m] for m, tps in generation.assigned.items() for tp in tps}
+    return [
+        {
+            "group": record.group,
+            "generation": generation.number,
+            "protocol": generation.protocol,
+            "members": len(generation.assigned),
+        }
+        for generation in record.generations
+    ]

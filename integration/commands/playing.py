@@ -298,10 +298,12 @@ def _publish(console: Console, bootstrap: Connection, topic: str | None, histori
 
 
 def _figures(verdict: Verdict) -> dict[str, Any]:
-    """Cost of all steps together, including steps after which the group never came to rest."""
+    """Cost of all steps together, also of those after which the group never came to rest; moves without its start."""
     steps = verdict.measures["steps"]
-    least = [step["least"] for step in steps]
-    sums = {name: sum(step[name] for step in steps) for name in ("moves", "needless", "duplicates")}
+    running = [step for step in steps if not step["first"]]
+    least, needless = ([step[name] for step in running] for name in ("least", "needless"))
+    sums = {name: sum(step[name] for step in running) for name in ("rebalances", "moves", "returned")}
+    sums["duplicates"] = sum(step["duplicates"] for step in steps)
     above_least = None if None in least else sums["moves"] - sum(least)
     waits = {name: round(ms) for name, ms in verdict.measures["delays_ms"].items()}
     return {
@@ -311,6 +313,7 @@ def _figures(verdict: Verdict) -> dict[str, Any]:
         "steps": len(steps),
         "generations": len(verdict.measures["generations"]),
         **sums,
+        "needless": None if None in needless else sum(needless),
         "above_least": above_least,
         "records": verdict.measures["acked"],
     }

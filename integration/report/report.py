@@ -80,8 +80,8 @@ class StepRow:
 
     Args:
         owned: member name -> topic -> ascending partition ids.
-        moves: Partitions that changed hands: another member owns them now, whether their previous owner is alive or
-            left.
+        moves: Partitions that another member owns than before the step. The page and the tables show the moves of the
+            step's rebalances, which the history tells.
         seconds: From the first action of the step until every member had adopted its assignment.
         mono_ns: When the step began.
     """
@@ -287,9 +287,10 @@ COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("p99", lambda row: _ms(row.delays_ms.get("p99_ms"))),
     ("at most", lambda row: _ms(row.delays_ms.get("most_ms"))),
     ("generations", lambda row: str(row.generations)),
+    ("rebalances", lambda row: str(row.rebalances)),
     ("moves", lambda row: str(row.moves)),
     ("at least", lambda row: "-" if row.least is None else str(row.least)),
-    ("needless revokes", lambda row: str(row.needless)),
+    ("needless revokes", lambda row: str(row.returned)),
     ("read twice", lambda row: str(row.duplicates)),
     ("stop at the kill", lambda row: _ms(row.killed_ms)),
 )

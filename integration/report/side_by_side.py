@@ -31,9 +31,11 @@ class Row(NamedTuple):
         generations: Of these steps.
         delays_ms: `checker.delays.spread` of the records that were sent during these steps.
         killed_ms: The same in steps with a kill, which contain a session timeout; None: nobody was killed.
-        moves: Partitions that changed owners.
-        least: The fewest moves after which the group can be balanced; None if a step doesn't tell it.
-        needless: Partitions taken from a member that owns them before and after.
+        rebalances: Of these steps and those with a kill, as are the next four; the group's start does not count.
+        moves: Partitions that went from one member to another.
+        least: The fewest moves that these rebalances need; None if a step doesn't tell it.
+        needless: Needless moves; None likewise.
+        returned: Needless revokes: partitions that their member gave up and got back.
         duplicates: Records read twice.
     """
 
@@ -45,9 +47,11 @@ class Row(NamedTuple):
     generations: int
     delays_ms: Mapping[str, float]
     killed_ms: float | None
+    rebalances: int
     moves: int
     least: int | None
-    needless: int
+    needless: int | None
+    returned: int
     duplicates: int
 
 
@@ -56,7 +60,8 @@ def row_of(group: Judged) -> Row:
     steps: Sequence[Mapping[str, Any]] = group.verdict.measures["steps"]
     killed = [step["stop_ms"] for step in steps if step["killed"]]
     planned = [step for step in steps if not (step["killed"] or step["first"])]
-    needed = [step["least"] for step in steps]
+    running = [step for step in steps if not step["first"]]
+    needed, needless = ([step[name] for step in running] for name in ("least", "needless"))
     return Row(
         group.assignor,
         group.title,
@@ -66,9 +71,11 @@ def row_of(group: Judged) -> Row:
         sum(step["generations"] for step in planned),
         group.verdict.measures["delays_ms"],
         max(killed, default=None),
-        sum(step["moves"] for step in steps),
+        sum(step["rebalances"] for step in running),
+        sum(step["moves"] for step in running),
         None if None in needed else sum(needed),
-        sum(step["needless"] for step in steps),
+        None if None in needless else sum(needless),
+        sum(step["returned"] for step in running),
         sum(step["duplicates"] for step in steps),
     )
 

@@ -8,11 +8,11 @@ from itertools import groupby
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Interval, Span
 
 from ..checker.laws.excuses import Excuses, excuses, zombie_of
 from ..checker.ledger import GroupRecord, RunRecord
 from ..checker.rebalance_costs import STATES, gaps
-from ..checker.timeline import Interval, Span
 from ..history import History
 
 OWNED, ZOMBIE, GAP, OVERLAP, SHARED = "owned", "zombie", "gap", "overlap", "shared"

@@ -122,8 +122,8 @@ def _cost(each: Rebalance) -> str:
         told.append(f"[red]needless {each.needless}[/]")
     if each.eager:
         told.append("[yellow]every member stopped[/]")
-    if each.returned:
-        told.append(f"{each.returned} revoked and given back")
+    elif each.returned:
+        told.append(f"revoked and given back {each.returned}")
     return "; ".join(told)
 
 
@@ -166,10 +166,7 @@ def _part(part: Part) -> str:
 def _summary(found: Sequence[Rebalance]) -> Iterator[str]:
     totals = _totals(found)
     kinds = ", ".join(f"{kind} {count}" for kind, count in totals["causes"].items())
-    yield (
-        f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}, "
-        f"revoked and given back {totals['returned']}"
-    )
+    yield f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}"
     if told := advice(found):
         yield "[bold]What to change[/]"
         for line in told:

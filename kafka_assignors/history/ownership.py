@@ -90,7 +90,7 @@ class Interval:
     gap_at_most_ms: float | None = None
     overlap_prev_ms: float = 0.0
     moved: bool = False
-    needless: bool = False
+    returned: bool = False
 
 
 def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[Interval]:
@@ -165,6 +165,6 @@ def _bound(intervals: Sequence[Interval]) -> None:
             if commit is not None and last_commit is not None:
                 interval.gap_at_most_ms = max(0.0, (commit - last_commit) / 1e6)
             interval.moved = before.holder != interval.holder
-            interval.needless = not interval.moved and before.end_kind in _TAKEN
+            interval.returned = not interval.moved and before.end_kind in _TAKEN
         before, until = interval, max(until, interval.end_ns)
         last_commit = max(filter(None, (last_commit, interval.last_commit_ns)), default=None)

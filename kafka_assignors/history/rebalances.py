@@ -103,12 +103,14 @@ class Rebalance:
 
     @property
     def needless(self) -> int | None:
-        """Needless moves: those beyond the least; None if the least was not computed."""
-        return None if self.least is None else max(0, self.living - self.least)
+        """Needless moves: those beyond the least; None if the least was not computed, 0 where nothing could move."""
+        return None if self.fewest is None else max(0, self.moved - self.fewest)
 
     @property
     def fewest(self) -> int | None:
         """The fewest moves that it needs: the `least`, and those from members that are gone; None if not computed."""
+        if self.causes[:1] and self.causes[0].kind == "first":
+            return 0
         return None if self.least is None else self.least + self.moved - self.living
 
     def as_json(self) -> dict[str, Any]:
@@ -153,7 +155,7 @@ def apart(
 
     Cost: O(generations x partitions).
     """
-    rebalanced = list(_grouped(found))
+    rebalanced = list(rounds_of(found))
     gone = gone_from(found)
     why = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
               for holder, how in each.items()}  # fmt: skip
@@ -171,8 +173,8 @@ def apart(
         at += len(rounds)
 
 
-def _grouped(found: Sequence[Generation]) -> Iterator[list[Generation]]:
-    """Generations that belong to one rebalance: a generation, and those that hand over what it withheld."""
+def rounds_of(found: Sequence[Generation]) -> Iterator[list[Generation]]:
+    """The generations of each rebalance: a generation, and those that hand over what it withheld."""
     rounds: list[Generation] = []
     base: Mapping[TopicPartition, str] = {}  # owners before the first of them
     for now in found:
@@ -208,7 +210,7 @@ def _told(
         end.committed.ts_ns / 1e6 - (now.committed.joined_ms or 0) if took else None,
         end.value.protocol, _eager(before, now), _leader(end), len(end.called),
         tuple(causes(whole, before, now, end, gone)),
-        returned=sum(span.needless for span in mine), ownerless=len(mine),
+        returned=sum(span.returned for span in mine), ownerless=len(mine),
         at_least_ms=max((span.gap_at_least_ms or 0.0 for span in mine), default=0.0),
         at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
         area_at_least_ms=sum(span.gap_at_least_ms or 0.0 for span in mine),

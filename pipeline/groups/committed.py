@@ -1,57 +1,53 @@
-"""The committed generations of Spark's events, and the commits made in each, as values of `history.ownership`."""
+"""The committed generations of Spark's events, and the commits made in each, as `history.generations` has them."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.core.group import TopicPartition, identity_of
-from kafka_assignors.history.ownership import Commits, Committed
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.generations import Generation, from_row
+from kafka_assignors.history.ownership import Commits
 
 
-def record(row: Any, commits: Mapping[TopicPartition, Commits]) -> Committed:
-    """Convert a row of ``generation_committed``: ``generation, mono_ns, ts_ns, ts_ms, members`` (last two as text)."""
-    members, timeouts, held = {}, {}, {}
-    for member in json.loads(row["members"] or "[]"):
-        holder = identity_of(member["member_id"], member.get("instance_id"))
-        members[holder] = member["member_id"]
-        both = [member.get(f"{name}_timeout_ms") or 0 for name in ("session", "rebalance")]
-        if min(both) > 0:
-            timeouts[holder] = min(both)
-        held[holder] = frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in member["assigned"])
-    joined_ms = int(row["ts_ms"] or 0)
-    return Committed(
-        row["generation"], row["mono_ns"], row["ts_ns"], joined_ms if joined_ms > 0 else None, members, timeouts, held,
-        commits,
-    )  # fmt: skip
+def generation(row: Any, commits: Mapping[TopicPartition, Commits]) -> Generation:
+    """A row of ``generation_committed``, ``members`` and ``ts_ms`` as text, with the commits made in it."""
+    fields = {name: row[name] for name in ("generation", "protocol", "leader", "ts_ms")}
+    fields["members"] = json.loads(row["members"] or "[]")
+    made = from_row(row["group"], fields, row["ts_ns"] // 1_000_000, row["mono_ns"])
+    return replace(made, committed=replace(made.committed, commits=commits))
 
 
-def commits(events: DataFrame) -> dict[tuple[str, str], dict[int, dict[TopicPartition, Commits]]]:
-    """The commits of each (run, group), by the ordinal of their generation's record in the log, from 1.
+COMMITS = "commits"
+"""Kind of the rows of `commits`."""
+
+
+def commits(events: DataFrame) -> DataFrame:
+    """The commits of each (run, group) and topic-partition in each generation; `n` is its record's ordinal, from 1.
 
     Args:
         events: `schema.EVENTS`, of one or more runs.
 
-    Cost: one job with a sort of the coordinator's events; driver memory of O(generations x topic-partitions).
+    Cost: lazy; a sort of the coordinator's events.
     """
     detail = sf.col("detail")
     in_time = Window.partitionBy("run", "group").orderBy("mono_ns", "seq")
     until_now = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     of_commit = sf.col("kind") == "offset_committed"
-    rows: Iterable[Any] = (
+    return (
         events.where((of_commit | (sf.col("kind") == "generation_committed")) & sf.col("group").isNotNull())
         .withColumn("n", sf.count_if(sf.col("kind") == "generation_committed").over(until_now))
         .where(of_commit)
         .groupBy("run", "group", "n", detail["topic"].alias("topic"), detail["partition"].alias("partition"))
-        .agg(sf.min("mono_ns"), sf.max("mono_ns"), sf.expr("max(ts_ns) div 1000000"))
-        .collect()
+        .agg(
+            sf.min("mono_ns").alias("first_ns"),
+            sf.max("mono_ns").alias("last_ns"),
+            sf.expr("max(ts_ns) div 1000000").alias("last_ms"),
+        )
+        .withColumn("kind", sf.lit(COMMITS))
     )
-    found: dict[tuple[str, str], dict[int, dict[TopicPartition, Commits]]] = defaultdict(lambda: defaultdict(dict))
-    for run, group, n, topic, partition, *times in rows:
-        found[run, group][n][TopicPartition(topic, int(partition))] = Commits(*times)
-    return found

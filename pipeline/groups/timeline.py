@@ -55,7 +55,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
         `schema.GROUP_TIMELINE` without its trigger.
 
     Cost: lazy; five shuffles of (callback, topic-partition) rows, at most partitions x generations per run.
-    Source: the rule of `integration.checker.timeline`, with windows instead of a loop; tests compare the two.
+    Source: the rule of `history.timeline`, with windows instead of a loop; tests compare the two.
     """
     process = list(PROCESS)
     holding = [*process, "topic", "partition"]
@@ -106,7 +106,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
 
 
 def _placed(intervals: DataFrame) -> DataFrame:
-    """Compare each interval with those before it: gaps, overlaps, moves, needless revocations."""
+    """Compare each interval with those before it: gaps, overlaps, moves, needless revokes."""
     order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
     until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
     owner = sf.struct("member", "incarnation")
@@ -119,7 +119,7 @@ def _placed(intervals: DataFrame) -> DataFrame:
             "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
             "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
             "moved": sf.coalesce(before != owner, sf.lit(False)),
-            "needless": sf.coalesce((before == owner) & (ended == "revoked"), sf.lit(False)),
+            "returned": sf.coalesce((before == owner) & (ended == "revoked"), sf.lit(False)),
         }
     )
     exact = {name: sf.col("gap_before_ms") for name in ("gap_at_least_ms", "gap_at_most_ms")}

@@ -1,6 +1,6 @@
 """Times in which a process could not know what it had lost: paused, fenced or cut off. Only Spark's functions.
 
-The rules are those of the harness's checker (`integration/checker/zombies.py`), with windows instead of a loop.
+The rules are those of `kafka_assignors/history/zombies.py`, with windows instead of a loop.
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     groups = _groups(tables["group_timeline"])
     assignors = _assignors(tables["assignor_what_if"])
     rebalances = [row.asDict() for row in tables["rebalances"].orderBy("run", "group", "rebalance").collect()]
+    for group in groups:
+        mine = (row["moves"] for row in rebalances if (row["run"], row["group"]) == (group["run"], group["group"]))
+        group["moves"] = sum(mine)
     behind = lags(tables["group_lag"])
     tried = tables["partitioner_what_if"].drop("records_per_partition")
     partitioners = [row.asDict() for row in tried.orderBy("run", "topic", "partitions", "rule").collect()]
@@ -128,7 +131,6 @@ def _groups(timeline: DataFrame) -> list[dict[str, Any]]:
     found = timeline.groupBy("run", "group").agg(
         sf.count("*").alias("intervals"),
         sf.count_distinct("member").alias("members"),
-        sf.count_if("moved").alias("moves"),
         sf.first("source").alias("source"),
         sf.max(callback_gap).alias("longest_gap_ms"),
         sf.coalesce(sf.max("gap_at_least_ms"), sf.lit(0.0)).alias("gap_at_least_ms"),

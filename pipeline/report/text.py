@@ -95,7 +95,7 @@ def _show_groups(said: dict[str, Any]) -> None:
             (
                 *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
                 _known(row["min_moves"]),
-                _known(row["needless"]),
+                str(row["returned"]),
                 span(row["stop_ms"], row["stop_at_least_ms"], row["stop_at_most_ms"]),
                 "?" if row["tp_downtime_ms"] is None else f"{row['tp_downtime_ms']:.1f}",
                 _known(row["assign_us"]),

@@ -33,19 +33,20 @@ PACKAGE = ROOT / "kafka_assignors"
 """Where modules are imported from: code knows its file by that path, though its folder is a link."""
 SUBJECTS = (
     *(
-        "checker/transitions",
-        "checker/laws",
-        "checker/ledger",
-        "checker/planned",
-        "checker/reconciliation",
-        "checker/timeline",
-        "checker/verdict",
-        "checker/zombies",
+        "integration/checker/transitions",
+        "integration/checker/laws",
+        "integration/checker/ledger",
+        "integration/checker/planned",
+        "integration/checker/reconciliation",
+        "integration/checker/verdict",
+        "history/timeline",
+        "history/zombies",
     ),
-    *("history/clocks", "history/manifest", "history/read", "history/schema"),
+    *("integration/history/clocks", "integration/history/manifest"),
+    *("integration/history/read", "integration/history/schema"),
 )
-"""What is mutated, below ``integration/``: modules of the judge, and folders of modules. What reads the coordinator log
-needs a broker; on what steps cost (``checker/rebalance_costs``) no verdict depends."""
+"""What is mutated, below ``kafka_assignors/``: modules of the judge, and folders of modules. What reads the coordinator
+log needs a broker; on what steps cost (``integration/checker/rebalance_costs``) no verdict depends."""
 
 TESTS = (
     "integration/checker/judge/test_accepted.py",
@@ -135,7 +136,7 @@ def files() -> list[Path]:
     """All files of the subjects."""
     found: list[Path] = []
     for subject in SUBJECTS:
-        path = PACKAGE / "integration" / subject
+        path = PACKAGE / subject
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     return found
 

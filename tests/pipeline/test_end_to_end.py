@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 from kafka_assignors import weights as weights_file
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
+from kafka_assignors.history.timeline import Interval
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.checker.timeline import Interval, intervals
+from kafka_assignors.integration.checker import intervals
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, send

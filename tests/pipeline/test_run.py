@@ -30,7 +30,7 @@ from kafka_assignors import weights as weights_file
 from kafka_assignors.errors import MachineError, NoSuchGroup
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.ports import free_ports
-from kafka_assignors.integration.checker.timeline import intervals
+from kafka_assignors.integration.checker import intervals
 from kafka_assignors.integration.commands.demo import Demo
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup

@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span
+from kafka_assignors.history.zombies import FENCED_MS, ZOMBIE_MS
 
 from ..ledger import Generation, GroupRecord, Process
-from ..timeline import Span
-from ..zombies import FENCED_MS, ZOMBIE_MS
 from .findings import MS
 
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")

@@ -13,10 +13,10 @@ from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import partitions_of
 
 from ...names import options_of
 from ..ledger import Generation, GroupRecord
-from ..timeline import partitions_of
 from .findings import BEAT_MS, MS, SHOWN, SLACK_MS, Findings, all_named, named
 
 SETTLED_MS = 5000

@@ -10,13 +10,13 @@ from itertools import groupby, pairwise
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span, partitions_of
+from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord
 from ..planned import Limit, Planned
 from ..rebalance_costs import STATES
 from ..reconciliation import Current
-from ..timeline import Span, partitions_of
-from ..zombies import MemberKey
 from .excuses import excuses, zombie_of
 from .findings import MS, SLACK_MS, Findings, all_named, named
 

@@ -13,9 +13,9 @@ from signal import SIGKILL
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span, partitions_of
 
 from ..ledger import Generation, GroupRecord, Process
-from ..timeline import Span, partitions_of
 from .excuses import fencings
 from .findings import MS, SLACK_MS, Findings, all_named
 

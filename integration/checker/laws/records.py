@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span
+from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
-from ..timeline import Span
-from ..zombies import MemberKey
 from .findings import MS, SHOWN, SLACK_MS, Findings, named
 from .ownership import own_intervals
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import partitions_of
 
 from ..ledger import GroupRecord
-from ..timeline import partitions_of
 from .excuses import fencings
 from .findings import MS, Findings, all_named
 

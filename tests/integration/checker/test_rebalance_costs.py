@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.checker.ledger import RunRecord
-from kafka_assignors.integration.checker.rebalance_costs import Cost, costs
+from kafka_assignors.integration.checker.rebalance_costs import Cost, costs, rebalances_of
 from tests.support.histories.story import Story
 
 
 def cost(story: Story, name: str) -> Cost:
     (record,) = RunRecord.of(story.history).groups.values()
-    return next(each for each in costs(record) if each.name == name)
+    return next(each for each in costs(record, rebalances_of(record)) if each.name == name)
 
 
 def gaps(story: Story) -> list[float]:
@@ -31,7 +31,7 @@ def test_an_eager_join_stops_everything_and_gives_half_of_it_back() -> None:
 
     found = cost(story, "a joins")
 
-    assert (found.generations, found.moves, found.needless) == (1, 2, 2)
+    assert (found.generations, found.rebalances, found.moves, found.returned) == (1, 1, 2, 2)
     assert len(gaps(story)) == 4
     assert (found.stop_ms, found.downtime_ms) == (max(gaps(story)), sum(gaps(story)))
 
@@ -41,7 +41,7 @@ def test_a_cooperative_join_stops_what_moves_and_takes_two_generations() -> None
 
     found = cost(story, "a joins")
 
-    assert (found.generations, found.moves, found.needless) == (2, 2, 0)
+    assert (found.generations, found.rebalances, found.moves, found.returned) == (2, 1, 2, 0)
     assert len(gaps(story)) == 2
     assert (found.stop_ms, found.downtime_ms) == (max(gaps(story)), sum(gaps(story)))
 
@@ -68,7 +68,7 @@ def test_a_static_restart_costs_its_own_partitions_alone() -> None:
 
     found = cost(story, "b restarts")
 
-    assert (found.generations, found.moves, found.needless) == (0, 0, 0)
+    assert (found.generations, found.rebalances, found.moves, found.returned) == (0, 0, 0, 0)
     assert 100 <= found.stop_ms < 110
     assert found.downtime_ms == 2 * found.stop_ms
     assert found.asked
@@ -79,7 +79,7 @@ def test_a_member_that_gives_up_what_it_closes_with_is_no_needless_revoke() -> N
     story.tell("step", name="a leaves")
     story.stop("a").round()
 
-    assert cost(story, "a leaves").needless == 2  # b's own two; a's went to b
+    assert cost(story, "a leaves").returned == 2  # b's own two; a's went to b
 
 
 def test_who_came_or_went_unasked_is_told() -> None:

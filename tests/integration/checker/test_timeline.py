@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.history.events import Event, partitions_json
+from kafka_assignors.history.zombies import ZOMBIE_MS
 from kafka_assignors.integration.checker import Interval, intervals
-from kafka_assignors.integration.checker.zombies import ZOMBIE_MS
 from kafka_assignors.integration.history import History
 from tests.support.histories.story import churn
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_assignors.integration.checker import check
+from kafka_assignors.history.timeline import spans
+from kafka_assignors.history.zombies import ZOMBIE_MS, zombies
+from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.checker.laws.excuses import Excuse, excuses, zombie_of
 from kafka_assignors.integration.checker.ledger import RunRecord
-from kafka_assignors.integration.checker.timeline import intervals, spans
-from kafka_assignors.integration.checker.zombies import ZOMBIE_MS, zombies
 from tests.support.histories import stories as told
 from tests.support.histories.edges import at_ns, last
 from tests.support.histories.faults import fenced
@@ -163,16 +163,16 @@ def committed(story: Story) -> list[int]:
 def test_one_that_is_told_that_it_lost_something_knows() -> None:
     story = told.two().pause("b").resume("b")
 
-    assert zombies(story.history)[B] == [(last(story, "fault_begin").mono_ns, last(story, "lost_begin").mono_ns)]
+    assert zombies(story.history.events)[B] == [(last(story, "fault_begin").mono_ns, last(story, "lost_begin").mono_ns)]
 
 
 def test_a_fenced_process_should_know_since_it_was_fenced_whatever_its_successor_adopts_later() -> None:
     story = fenced(None)
-    (window,) = zombies(story.history)[B]
+    (window,) = zombies(story.history.events)[B]
     adopted = last(story, "generation", "b")
     story.events.append(replace(adopted, seq=adopted.seq + 50, mono_ns=adopted.mono_ns + HEARTBEAT_MS * 1_000_000))
 
-    assert zombies(story.history)[B] == [window]
+    assert zombies(story.history.events)[B] == [window]
 
 
 @pytest.mark.parametrize("members", ["a", "ab"])
@@ -187,7 +187,7 @@ def test_only_a_generation_of_its_own_group_without_it_takes_something_from_one_
     story.events[-1] = replace(story.events[-1], group=group)
     story.events.insert(0, replace(story.events[0], group="another", member="x"))
 
-    assert set(zombies(story.history)) == ({B} if (group, members) == ("g", "a") else set())
+    assert set(zombies(story.history.events)) == ({B} if (group, members) == ("g", "a") else set())
 
 
 def test_one_that_hears_of_its_eviction_amid_a_fault_is_excused_again_when_it_is_evicted_again() -> None:
@@ -256,7 +256,7 @@ def test_of_two_faults_at_once_the_last_one_to_end_counts() -> None:
 def test_a_process_that_never_started_takes_no_instance_id() -> None:
     story = told.without(fenced(None), lambda e: not (e.kind == "start" and e.incarnation))
 
-    assert zombies(story.history) == {}
+    assert zombies(story.history.events) == {}
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(
     for member, kind, ns in (("b", "assigned_begin", 10), ("a", "assigned_begin", 30), ("b", "revoke_end", 40)):
         event = story.tell(kind, "member", member, generation=1, partitions=partitions)
         story.events[-1] = replace(event, mono_ns=ns)
-    older, newer = spans(story.history)
+    older, newer = spans(story.history.events)
     excuse = Excuse(begin_ns, end_ns, replace(story.events[0], data={"generation": evicted_in}))
 
     assert zombie_of(older, newer, {older.owner[1:]: [excuse]}) == (older if whole else None)

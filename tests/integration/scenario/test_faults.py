@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.history.zombies import FENCED_MS
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import Verdict, check
-from kafka_assignors.integration.checker.zombies import FENCED_MS
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.errors import MemberDied, NotStable, NotSupported
 from kafka_assignors.integration.history import History

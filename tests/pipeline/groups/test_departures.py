@@ -75,9 +75,9 @@ class Log:
         log: list[ownership.Committed] = []
         for event in self.events:
             if event.kind == "generation_committed":
-                row = {**event.data, "mono_ns": event.mono_ns, "ts_ns": event.ts_ns}
+                row = {**event.data, "group": event.group, "mono_ns": event.mono_ns, "ts_ns": event.ts_ns}
                 row["members"] = json.dumps(row["members"])
-                log.append(committed.record(row, {}))
+                log.append(committed.generation(row, {}).committed)
             else:
                 made = log[-1].commits
                 tp, at = TopicPartition("t", event.data["partition"]), event.mono_ns
@@ -124,16 +124,17 @@ def emptied(group: str = "g") -> Log:
 def test_a_crash_is_told_as_what_the_log_shows_of_it() -> None:
     rows = crashed().intervals()
 
-    assert [row.end_kind for row in rows] == ["open", "left or expired", "open"]
-    assert (rows[2].gap_at_least_ms, rows[2].gap_at_most_ms) == (10.0, 16_000.0)
+    assert [row.end_kind for row in rows] == ["revoked", "left or expired", "open", "open"]
+    assert (rows[2].gap_at_least_ms, rows[2].gap_at_most_ms, rows[2].returned) == (10.0, 11_000.0, True)
+    assert (rows[3].gap_at_least_ms, rows[3].gap_at_most_ms, rows[3].returned) == (10.0, 16_000.0, False)
     assert (rows[1].first_commit_ns, rows[1].last_commit_ns) == (ns(5_000), ns(20_000))
 
 
 def test_a_proven_leave_is_told_as_one() -> None:
     rows = left().intervals()
 
-    assert [row.end_kind for row in rows] == ["open", "leave", "open"]
-    assert rows[2].gap_at_most_ms == 2_000
+    assert [row.end_kind for row in rows] == ["revoked", "leave", "open", "open"]
+    assert rows[3].gap_at_most_ms == 2_000
 
 
 def test_what_no_commit_bounds_is_not_bounded() -> None:
@@ -168,7 +169,8 @@ def test_no_sentence_says_more_than_the_log_shows(spark: SparkSession) -> None:
         "crashed": "left or expired", "left": "leave", "unbounded": "join+left or expired", "emptied": "join",
     }  # fmt: skip
     crash = last["crashed"]
-    assert (crash["stop_ms"], crash["tp_downtime_ms"], crash["needless"]) == (None, None, None)
+    assert (crash["stop_ms"], crash["tp_downtime_ms"]) == (None, None)
+    assert (crash["moves"], crash["needless"], crash["returned"]) == (1, 0, 1)
     assert (crash["stop_at_least_ms"], crash["stop_at_most_ms"]) == (10.0, 16_000.0)
     assert last["unbounded"]["stop_at_most_ms"] is None
     fields = [dict(zip(schema.FINDINGS.names, row, strict=True)) for row in findings.ownership(owned)]

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
+from kafka_assignors.history import zombies as checkers
 from kafka_assignors.history.events import Event
-from kafka_assignors.integration.checker import zombies as checkers
-from kafka_assignors.integration.checker.timeline import Interval, intervals
+from kafka_assignors.history.timeline import Interval
+from kafka_assignors.integration.checker import intervals
 from kafka_assignors.integration.history import History
 from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.groups import rebalances, timeline
@@ -121,7 +122,7 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
     }
     assert sum(row["zombie_ms"] != 0.0 for row in rows) > 100
     # What an eager assignor takes and gives back: all that its member has before and after; a cooperative one nothing.
-    given_back = {run: sum(row["needless"] for row in found[run]) for run in ("range", "cooperative-sticky")}
+    given_back = {run: sum(row["returned"] for row in found[run]) for run in ("range", "cooperative-sticky")}
     kept = 0
     commits = [e.data["members"] for e in histories["range"] if e.kind == "generation_committed"]
     for before, after in itertools.pairwise(commits):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_assignors.core.wire.protocol import decode_subscription, encode_subscription
-from kafka_assignors.integration.checker.zombies import FENCED_MS
+from kafka_assignors.history.zombies import FENCED_MS
 from tests.support.histories.story import HEARTBEAT_MS, SESSION_MS, Story
 
 COOPERATIVE = "cooperative-sticky"

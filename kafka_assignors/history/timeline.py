@@ -1,15 +1,13 @@
-"""Ownership intervals per topic-partition, taken from the members' own callbacks."""
+"""Ownership intervals per topic-partition, taken from the members' own callbacks. Pure: events in, values out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
-
-from ..history import History
+from ..core.group import TopicPartition
+from .events import Event
 from .zombies import MemberKey, zombies
 
 
@@ -51,7 +49,7 @@ class Span:
     """An interval with the events that start and end it; `end` is None while it is open.
 
     Args:
-        zombie: From when to when (monotonic ns) `zombie_ms` counts. `laws.excuses` decides what that excuses.
+        zombie: From when to when (monotonic ns) `zombie_ms` counts. The judge's laws decide what that excuses.
     """
 
     interval: Interval
@@ -70,11 +68,11 @@ class Span:
         return TopicPartition(self.interval.topic, self.interval.partition)
 
 
-def intervals(history: History) -> list[Interval]:
-    """The ownership intervals of a history, by (group, topic, partition, start_ns, member, incarnation).
+def intervals(events: Sequence[Event]) -> list[Interval]:
+    """The ownership intervals of a run's events, by (group, topic, partition, start_ns, member, incarnation).
 
     These rules apply to each process, which is (group, member, incarnation), and to each topic-partition. Events are in
-    order of (mono_ns, src, seq).
+    order of (mono_ns, src, seq), as `History` keeps them.
 
     1. An ``assigned_begin`` that lists the topic-partition opens an interval, unless one is open already.
     2. The interval ends at the first later event of these: ``revoke_end`` that lists the topic-partition (``revoked``);
@@ -91,16 +89,16 @@ def intervals(history: History) -> list[Interval]:
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """
-    return [span.interval for span in spans(history)]
+    return [span.interval for span in spans(events)]
 
 
-def spans(history: History) -> list[Span]:
+def spans(events: Sequence[Event]) -> list[Span]:
     """`intervals` with their events, in the same order."""
     found: list[Span] = []
     open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
     last_ns: dict[str, int] = {}
-    windows = zombies(history)
-    for event in history.events:
+    windows = zombies(events)
+    for event in events:
         if event.group is None:
             continue
         last_ns[event.group] = event.mono_ns

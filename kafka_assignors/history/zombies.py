@@ -1,10 +1,11 @@
-"""Times in which a member could not know what it had lost: `zombie_ms` measures them, `laws.excuses` excuses some."""
+"""Times in which a member could not know what it had lost: `zombie_ms` measures them, the judge excuses some. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..history import History
+from .events import Event
 
 ZOMBIE_MS = 5000
 """Time in which a resumed member must notice its losses; a later overlap is its own fault."""
@@ -39,7 +40,7 @@ class _Hindered:
     evicted: bool = False
 
 
-def zombies(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
+def zombies(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
     """Times, in monotonic ns, in which each process could not know what it had lost.
 
     "Callback" means ``revoke_end``, ``lost_begin`` or ``assigned_begin``.
@@ -54,16 +55,16 @@ def zombies(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
 
     Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
-    found = _still_or_fenced(history)
-    for key, windows in _cut_off(history).items():
+    found = _still_or_fenced(events)
+    for key, windows in _cut_off(events).items():
         found.setdefault(key, []).extend(windows)
     return found
 
 
-def _cut_off(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
+def _cut_off(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
     found: dict[MemberKey, list[tuple[int, int]]] = {}
     hit: dict[MemberKey, _Hindered] = {}
-    for event in history.events:
+    for event in events:
         if event.kind == "generation_committed" and hit:
             there = {member["client_id"] for member in event.data["members"]}
             for (group, member, _), each in hit.items():
@@ -90,13 +91,13 @@ def _cut_off(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
     return found
 
 
-def _still_or_fenced(history: History) -> dict[MemberKey, list[tuple[int, int]]]:
+def _still_or_fenced(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
     found: dict[MemberKey, list[tuple[int, int]]] = {}
     paused: dict[MemberKey, int] = {}
     resumed: dict[MemberKey, tuple[int, int]] = {}
     instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes by start time
     fenced: set[MemberKey] = set()
-    for event in history.events:
+    for event in events:
         if event.group is None or event.member is None:
             continue
         key = event.group, event.member, event.incarnation
