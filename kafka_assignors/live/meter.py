@@ -108,6 +108,8 @@ class LogMeter:
                 seen = self._seen.get(_key(each))
                 if seen is None and _key(each) < latest:
                     continue  # a later generation of the first one kept: what it hands over is no longer known
+                if seen is not None and set(each.generations) <= set(seen.generations):
+                    continue  # the first one kept, whose hand-over is no longer known as one
                 # Nothing is needless where no living member lost a partition: the least need not be known.
                 self._count(replace(each, least=least() if each.living else 0), seen)
             self._fresh = 0 if settled else 1

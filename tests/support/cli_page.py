@@ -31,6 +31,7 @@ in each generation, with which subscription, assigned what. It does not show why
 consuming: the first is told as *left or expired*, the second by bounds, or by one time for a member that left and one
 for a session that expired. A move is *needless* if an optimally balanced assignment does without it; that isn't told of
 groups with racks or with assignors that balance something else. A group that its last member leaves has not rebalanced.
+[Words](glossary.md) defines what is counted.
 A classic member gets another member id when it joins again, so the log can't tell a new process on its host from one
 that lived on. Compaction removes old generations; `why` names those missing.
 
