@@ -149,13 +149,8 @@ async def _counted(url: str, due: Mapping[str, int]) -> dict[str, dict[str, floa
 def _first(told: Mapping[str, Any], course: Course) -> Counter[str]:
     """Cause -> rebalances since the course began that are told under it first."""
     since = course.steps[0].before
-    each = [r for r in told["rebalances"] if r["generations"][0] > since or _returned(r, since)]
+    each = [r for r in told["rebalances"] if r["generations"][0] > since and not r["rewritten"]]
     return Counter(rebalance["causes"][0]["kind"] for rebalance in each)
-
-
-def _returned(rebalance: Mapping[str, Any], since: int) -> bool:
-    """A static member that returned within a generation."""
-    return bool(rebalance["generations"][0] == since and rebalance["causes"][0]["kind"] == "returned")
 
 
 def judged(course: Course, told: Mapping[str, Any]) -> Iterator[Judged]:
