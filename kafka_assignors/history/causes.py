@@ -10,7 +10,7 @@ from typing import Any
 
 from . import departures
 from .coordinator_log import CommittedMember
-from .generations import Generation
+from .generations import GroupGeneration
 from .ownership import Committed
 
 KINDS = (
@@ -48,7 +48,7 @@ class Cause:
     away_ms: int | None = None
 
 
-def gone_from(found: Sequence[Generation]) -> list[dict[str, str]]:
+def gone_from(found: Sequence[GroupGeneration]) -> list[dict[str, str]]:
     """Per generation: holders of the generation before that it lacks -> what the log proves of their departure."""
     told: list[dict[str, str]] = [{} for _ in found[:1]]
     joined: dict[str, list[Committed]] = {}  # holder -> the generations since its last absence
@@ -64,7 +64,7 @@ def gone_from(found: Sequence[Generation]) -> list[dict[str, str]]:
 
 
 def causes(
-    whole: bool, before: Generation | None, now: Generation, end: Generation, gone: Mapping[str, str]
+    whole: bool, before: GroupGeneration | None, now: GroupGeneration, end: GroupGeneration, gone: Mapping[str, str]
 ) -> Iterator[Cause]:
     """What differs between a rebalance and the generation before it; `Restarts` tells the rest.
 
@@ -100,7 +100,7 @@ def causes(
         yield Cause("assignor", detail=f"{before.value.protocol} -> {now.value.protocol}")
 
 
-def _of_topics(before: Generation, end: Generation) -> Iterator[Cause]:
+def _of_topics(before: GroupGeneration, end: GroupGeneration) -> Iterator[Cause]:
     """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
     if not before.held and before.value.leader is not None:
         return  # a leader that knew no topic yet
@@ -116,7 +116,7 @@ def _of_topics(before: Generation, end: Generation) -> Iterator[Cause]:
             yield Cause("unassigned", detail=f"{topic}: none of its {was[topic]} partitions is assigned; {why}")
 
 
-def _of_member(kind: str, generation: Generation, holder: str, detail: str = "") -> Cause:
+def _of_member(kind: str, generation: GroupGeneration, holder: str, detail: str = "") -> Cause:
     member = generation.members[holder]
     return Cause(
         kind, generation.called[holder], member.client_id, _host(member), detail, member.member_id,

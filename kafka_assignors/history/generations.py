@@ -51,7 +51,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Generation:
+class GroupGeneration:
     """A generation as the log has it, in the terms of `ownership` and with what the causes need.
 
     A *holder* is a member by its instance id, which survives restarts, or else by its member id.
@@ -92,7 +92,7 @@ class Generation:
         """Whether a member kept partitions when it joined: members of a cooperative assignor do, eager ones don't."""
         return any(said is not None and said.owned for said in self.said.values())
 
-    def rewrites(self, before: Generation) -> bool:
+    def rewrites(self, before: GroupGeneration) -> bool:
         """Whether it is `before` written again: the same assignment, and nobody joined.
 
         The coordinator writes a generation again when a static member returns under a new member id, and in the other
@@ -108,15 +108,15 @@ class Generation:
         return not news or (self.number == before.number and idle)
 
 
-def generations(records: Iterable[Logged]) -> list[Generation]:
+def generations(records: Iterable[Logged]) -> list[GroupGeneration]:
     """The generations in a group's records, in order; see `add`."""
-    found: list[Generation] = []
+    found: list[GroupGeneration] = []
     for record in records:
         add(found, record)
     return found
 
 
-def add(found: list[Generation], record: Logged) -> bool:
+def add(found: list[GroupGeneration], record: Logged) -> bool:
     """Add a group's next record to its generations: a new one, or a commit in the last one. Each is decoded once.
 
     Returns:
@@ -140,14 +140,14 @@ def add(found: list[Generation], record: Logged) -> bool:
     return True
 
 
-def from_events(events: Iterable[Event]) -> list[Generation]:
+def from_events(events: Iterable[Event]) -> list[GroupGeneration]:
     """The generations in the events of one group, in the order of the log.
 
     Args:
         events: Its ``generation_committed`` and ``offset_committed`` events, in the order of the log; targets of a
             KIP-848 group have the fields of a ``generation_committed``. Others are passed over.
     """
-    found: list[Generation] = []
+    found: list[GroupGeneration] = []
     for event in events:
         ts_ms, data = event.ts_ns // 1_000_000, event.data
         if event.kind == "offset_committed":
@@ -158,7 +158,7 @@ def from_events(events: Iterable[Event]) -> list[Generation]:
     return found
 
 
-def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> Generation:
+def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> GroupGeneration:
     """The generation in the fields of a ``generation_committed`` event."""
     members = tuple(
         CommittedMember(
@@ -188,7 +188,7 @@ def _bytes(text: str | None) -> bytes:
 
 def _generation(
     record: Logged, value: GroupCommitted, given: Mapping[str, frozenset[TopicPartition]] | None = None
-) -> Generation:
+) -> GroupGeneration:
     """Decode a generation; `given`: member id -> its assignment, if it is decoded already."""
     holders = {identity_of(member.member_id, member.instance_id): member for member in value.members}
     said: dict[str, Subscription | None] = {}
@@ -215,7 +215,7 @@ def _generation(
     by_id = names(value.members)
     called = {holder: by_id[member.member_id] for holder, member in holders.items()}
     owners = {tp: holder for holder, tps in held.items() for tp in tps}
-    return Generation(value, committed, called, holders, said, owners)
+    return GroupGeneration(value, committed, called, holders, said, owners)
 
 
 class Named(Protocol):

@@ -71,7 +71,7 @@ class Committed:
 
 
 @dataclass
-class Interval:
+class LoggedInterval:
     """One ownership interval of a topic-partition; see `schema.GROUP_TIMELINE`. Times in ns (monotonic) or ms."""
 
     tp: TopicPartition
@@ -93,7 +93,7 @@ class Interval:
     returned: bool = False
 
 
-def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[Interval]:
+def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -> list[LoggedInterval]:
     """Ownership intervals from the generations of a group, ordered by start.
 
     An interval begins when a generation assigns a topic-partition to a member that did not have it in the generation
@@ -107,8 +107,8 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
 
     Cost: O(generations x topic-partitions).
     """
-    running: dict[tuple[str, TopicPartition], Interval] = {}
-    found: list[Interval] = []
+    running: dict[tuple[str, TopicPartition], LoggedInterval] = {}
+    found: list[LoggedInterval] = []
     last_ns, number = 0, None
     for now in log:
         there = {(holder, tp) for holder, tps in now.held.items() for tp in tps}
@@ -122,7 +122,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
         for holder, tp in there:
             interval = running.get((holder, tp))
             if interval is None:
-                interval = Interval(
+                interval = LoggedInterval(
                     tp, holder, now.members[holder], now.generation, now.begin_ns, now.ts_ns, now.join_ms
                 )
                 running[holder, tp] = interval
@@ -135,7 +135,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     for interval in running.values():
         interval.end_ns = last_ns
     found.sort(key=lambda iv: (iv.start_ns, iv.tp, iv.holder))
-    of_tp: dict[TopicPartition, list[Interval]] = defaultdict(list)
+    of_tp: dict[TopicPartition, list[LoggedInterval]] = defaultdict(list)
     for interval in found:
         of_tp[interval.tp].append(interval)
     for mine in of_tp.values():
@@ -143,7 +143,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     return found
 
 
-def _bound(intervals: Sequence[Interval]) -> None:
+def _bound(intervals: Sequence[LoggedInterval]) -> None:
     """Set the bounds of the time without an owner before each interval of a topic-partition.
 
     Lower bound: from the completed join, by which the previous owner was gone or had revoked it, to the record that
@@ -155,7 +155,7 @@ def _bound(intervals: Sequence[Interval]) -> None:
     for interval in reversed(intervals):
         commit = interval.first_commit_ns or commit
         after.append(commit)
-    before: Interval | None = None
+    before: LoggedInterval | None = None
     until, last_commit = 0, None
     for interval, commit in zip(intervals, reversed(after), strict=True):
         if before is not None:

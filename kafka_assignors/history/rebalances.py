@@ -19,8 +19,8 @@ from ..core.group import Group, Member, TopicPartition
 from ..plans.plan import least_moves
 from . import departures, stops
 from .causes import Cause, Restarts, causes, gone_from
-from .generations import Generation, Log, generations
-from .ownership import Interval, intervals
+from .generations import GroupGeneration, Log, generations
+from .ownership import LoggedInterval, intervals
 from .stops import HandOver, Part
 
 _BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky", "uniform")
@@ -60,7 +60,7 @@ class Rebalance:
         parts: What the longest of these times consists of.
         expired_ms: About the longest time that a partition had no owner, if the session of a member that left or
             expired expired: it was silent for its session timeout. None if there is no such member, or it had none.
-        rewritten: Whether it is no rebalance, but the generation before written again; see `Generation.rewrites`.
+        rewritten: Whether it is no rebalance, but the generation before written again; see `GroupGeneration.rewrites`.
     """
 
     generations: tuple[int, ...]
@@ -133,7 +133,7 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
     return of_generations(generations(log.records), whole=log.whole, last=last)
 
 
-def of_generations(found: Sequence[Generation], *, whole: bool = True, last: int | None = None) -> list[Rebalance]:
+def of_generations(found: Sequence[GroupGeneration], *, whole: bool = True, last: int | None = None) -> list[Rebalance]:
     """The rebalances in a group's generations, in order; arguments and cost as of `rebalances`."""
     restarts, told = Restarts(), list(apart(found, whole=whole))
     first = max(0, len(told) - last) if last else 0
@@ -142,7 +142,7 @@ def of_generations(found: Sequence[Generation], *, whole: bool = True, last: int
 
 
 def apart(
-    found: Sequence[Generation], *, whole: bool, known: Collection[tuple[int, tuple[int, ...]]] = ()
+    found: Sequence[GroupGeneration], *, whole: bool, known: Collection[tuple[int, tuple[int, ...]]] = ()
 ) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
     """The rebalances in a group's generations, in order, before `Restarts` has told who restarted.
 
@@ -159,10 +159,10 @@ def apart(
     gone = gone_from(found)
     why = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
               for holder, how in each.items()}  # fmt: skip
-    spans: dict[tuple[int, int], list[Interval]] = {}
+    spans: dict[tuple[int, int], list[LoggedInterval]] = {}
     for span in intervals([g.committed for g in found], why):
         spans.setdefault((span.generation_start, span.start_ns), []).append(span)
-    before: Generation | None = None
+    before: GroupGeneration | None = None
     at = 0
     for rounds in rebalanced:
         if (rounds[0].ts_ms, _numbers(rounds)) not in known:
@@ -173,9 +173,9 @@ def apart(
         at += len(rounds)
 
 
-def rounds_of(found: Sequence[Generation]) -> Iterator[list[Generation]]:
+def rounds_of(found: Sequence[GroupGeneration]) -> Iterator[list[GroupGeneration]]:
     """The generations of each rebalance: a generation, and those that hand over what it withheld."""
-    rounds: list[Generation] = []
+    rounds: list[GroupGeneration] = []
     base: Mapping[TopicPartition, str] = {}  # owners before the first of them
     for now in found:
         if rounds:
@@ -194,10 +194,10 @@ def rounds_of(found: Sequence[Generation]) -> Iterator[list[Generation]]:
 
 def _told(
     whole: bool,
-    before: Generation | None,
-    rounds: Sequence[Generation],
+    before: GroupGeneration | None,
+    rounds: Sequence[GroupGeneration],
     gone: Mapping[str, str],
-    spans: Mapping[tuple[int, int], Sequence[Interval]],
+    spans: Mapping[tuple[int, int], Sequence[LoggedInterval]],
 ) -> Rebalance:
     now, end = rounds[0], rounds[-1]
     numbers = _numbers(rounds)
@@ -228,7 +228,7 @@ def _told(
 
 
 def _parts(
-    before: Generation, rounds: Sequence[Generation], told: Rebalance, gone: Mapping[str, str]
+    before: GroupGeneration, rounds: Sequence[GroupGeneration], told: Rebalance, gone: Mapping[str, str]
 ) -> tuple[Part, ...]:
     silent = {holder for holder, how in gone.items() if how == departures.UNPROVEN}
     called = {holder: name for each in (before, *rounds) for holder, name in each.called.items()}
@@ -261,7 +261,7 @@ def with_hand_overs(found: Iterable[Rebalance], done: Sequence[HandOver]) -> lis
     return told
 
 
-def _withheld(before: Generation, end: Generation) -> set[TopicPartition]:
+def _withheld(before: GroupGeneration, end: GroupGeneration) -> set[TopicPartition]:
     """See `Rebalance.withheld`. Eager assignors and brokers assign all that there is: what lacks there is deleted."""
     if end.value.leader is None or not end.claimed:
         return set()
@@ -269,7 +269,7 @@ def _withheld(before: Generation, end: Generation) -> set[TopicPartition]:
     return {tp for tp, old in before.held.items() if tp not in end.owners and tp.topic in there and old in end.called}
 
 
-def _expired_ms(before: Generation, gone: Mapping[str, str], spans: Sequence[Interval]) -> float | None:
+def _expired_ms(before: GroupGeneration, gone: Mapping[str, str], spans: Sequence[LoggedInterval]) -> float | None:
     """See `Rebalance.expired_ms`. A KIP-848 group's session timeout is the broker's, and not in its records."""
     silent = {
         holder: before.members[holder].session_timeout_ms for holder, how in gone.items() if how == departures.UNPROVEN
@@ -282,30 +282,30 @@ def _expired_ms(before: Generation, gone: Mapping[str, str], spans: Sequence[Int
     return max(each, default=None)
 
 
-def _numbers(rounds: Sequence[Generation]) -> tuple[int, ...]:
+def _numbers(rounds: Sequence[GroupGeneration]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(g.value.generation for g in rounds))
 
 
-def _missing(before: Generation | None, now: Generation) -> tuple[int, int] | None:
+def _missing(before: GroupGeneration | None, now: GroupGeneration) -> tuple[int, int] | None:
     if before is None or now.value.generation <= before.value.generation + 1:
         return None
     return before.value.generation + 1, now.value.generation - 1
 
 
-def _eager(before: Generation | None, now: Generation) -> bool | None:
+def _eager(before: GroupGeneration | None, now: GroupGeneration) -> bool | None:
     """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
     held = {owner for owner in before.held.values() if owner in now.called} if before else set()
     claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
     return not any(claims) if claims else None
 
 
-def _leader(generation: Generation) -> str | None:
+def _leader(generation: GroupGeneration) -> str | None:
     return next(
         (generation.called[h] for h, m in generation.members.items() if m.member_id == generation.value.leader), None
     )
 
 
-def _least(before: Generation | None, end: Generation) -> int | None:
+def _least(before: GroupGeneration | None, end: GroupGeneration) -> int | None:
     """The least moves between living members by which an optimally balanced assignment is reached.
 
     None where moves may serve another end than equal numbers of partitions: racks, work, or an unknown assignor's.

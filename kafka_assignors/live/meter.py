@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..core.group import TopicPartition
 from ..errors import KafkaAssignorsError
 from ..history.causes import KINDS, Restarts
-from ..history.generations import Generation, Log, Logged, add
+from ..history.generations import GroupGeneration, Log, Logged, add
 from ..history.rebalances import Rebalance, apart
 from ..plans.plan import least_changes
 from .group import LiveGroup, LiveTopics, as_group, from_generation
@@ -59,8 +59,8 @@ class LogMeter:
     def __init__(self, history: Log) -> None:
         self.totals = Totals()
         self.told: list[Rebalance] = []
-        self._found: list[Generation] = []  # those that a later cause may need
-        self._live: tuple[Generation, LiveGroup] | None = None
+        self._found: list[GroupGeneration] = []  # those that a later cause may need
+        self._live: tuple[GroupGeneration, LiveGroup] | None = None
         self._fresh = 0  # generations since the last count
         self._last_s = 0.0
         self._restarts = Restarts()

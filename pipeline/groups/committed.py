@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.generations import Generation, from_row
+from kafka_assignors.history.generations import GroupGeneration, from_row
 from kafka_assignors.history.ownership import Commits
 
 
-def generation(row: Any, commits: Mapping[TopicPartition, Commits]) -> Generation:
+def generation(row: Any, commits: Mapping[TopicPartition, Commits]) -> GroupGeneration:
     """A row of ``generation_committed``, ``members`` and ``ts_ms`` as text, with the commits made in it."""
     fields = {name: row[name] for name in ("generation", "protocol", "leader", "ts_ms")}
     fields["members"] = json.loads(row["members"] or "[]")

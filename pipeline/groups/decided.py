@@ -20,7 +20,7 @@ from kafka_assignors.core.wire.protocol import Subscription
 from kafka_assignors.history import departures, ownership
 from kafka_assignors.history import rebalances as history
 from kafka_assignors.history.causes import gone_from
-from kafka_assignors.history.generations import Generation
+from kafka_assignors.history.generations import GroupGeneration
 
 from .. import schema
 from . import committed
@@ -35,7 +35,7 @@ _TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "s
 
 
 @dataclass(frozen=True)
-class Rebalance:
+class Replayable:
     """One rebalance of `history.rebalances`, and what a replay of its assignment needs.
 
     Args:
@@ -96,7 +96,7 @@ def told(events: DataFrame) -> DataFrame:
 
 def of_group(
     run: str, group: str, rows: Iterable[Mapping[str, Any]], counts: Counts
-) -> tuple[list[Rebalance], list[tuple[Any, ...]]]:
+) -> tuple[list[Replayable], list[tuple[Any, ...]]]:
     """The rebalances of a group, and its ownership intervals as rows of `schema.GROUP_TIMELINE`.
 
     Args:
@@ -140,7 +140,7 @@ def of_group(
 
 
 def _rows(
-    run: str, group: str, intervals: Iterable[ownership.Interval], triggers: Iterable[tuple[str, str, int, str]]
+    run: str, group: str, intervals: Iterable[ownership.LoggedInterval], triggers: Iterable[tuple[str, str, int, str]]
 ) -> Iterator[tuple[Any, ...]]:
     began = {generation: trigger for _, _, generation, trigger in triggers}
     for iv in intervals:
@@ -154,7 +154,7 @@ def _rows(
 
 
 class _View(NamedTuple):
-    """What the leader of a generation saw, and how long it took, µs; see `Rebalance`."""
+    """What the leader of a generation saw, and how long it took, µs; see `Replayable`."""
 
     partitions: Mapping[str, int] | None
     racks: Mapping[str, Sequence[Sequence[str]]]
@@ -180,13 +180,13 @@ def _view(
 def _rebalances(
     run: str,
     group: str,
-    generations: Sequence[Generation],
+    generations: Sequence[GroupGeneration],
     views: Sequence[_View],
     departed: Sequence[Mapping[str, str]],
-) -> Iterator[Rebalance]:
+) -> Iterator[Replayable]:
     """The rebalances of a group as `history.rebalances` counts them, each with what its replay needs."""
     place = {id(generation): n for n, generation in enumerate(generations)}
-    before: Rebalance | None = None
+    before: Replayable | None = None
     since = 0  # the generation after the rebalance before
     for told, rounds in zip(history.of_generations(generations), history.rounds_of(generations), strict=True):
         if not told.counted:
@@ -195,7 +195,7 @@ def _rebalances(
         gone = {holder: how for each in departed[since : place[id(rounds[0])] + 1] for holder, how in each.items()}
         times = [us for each in rounds if (us := views[place[id(each)]].assign_us) is not None]
         partitions, racks, leaders, _ = views[place[id(end)]]
-        now = Rebalance(
+        now = Replayable(
             run, group, 0 if before is None else before.number + 1, told, "", rounds[0].committed.begin_ns,
             told.protocol or "", tuple(_members(end)), partitions, racks, leaders, end.owners,
             max(times, default=None), gone,
@@ -205,14 +205,14 @@ def _rebalances(
         before, since = now, place[id(end)] + 1
 
 
-def _members(generation: Generation) -> Iterator[tuple[str, str, Subscription | None]]:
+def _members(generation: GroupGeneration) -> Iterator[tuple[str, str, Subscription | None]]:
     for holder, said in generation.said.items():
         # A replay makes its own claims.
         plain = None if said is None else Subscription(tuple(sorted(set(said.topics))), rack=said.rack)
         yield generation.members[holder].member_id, holder, plain
 
 
-def _gone(generations: Sequence[Generation], ends: Iterable[tuple[int, str, str]]) -> list[dict[str, str]]:
+def _gone(generations: Sequence[GroupGeneration], ends: Iterable[tuple[int, str, str]]) -> list[dict[str, str]]:
     """Per generation: why each holder of the one before is not in it; `ends` are (ns, member, fault or stop)."""
     found, ends = gone_from(generations), list(ends)
     since = 0  # when the log first had these members together
@@ -230,7 +230,7 @@ def _gone(generations: Sequence[Generation], ends: Iterable[tuple[int, str, str]
     return found
 
 
-def _trigger(before: Rebalance | None, after: Rebalance) -> str:
+def _trigger(before: Replayable | None, after: Replayable) -> str:
     """The difference between two rebalances that triggered the second."""
     if before is None:
         return "join"
@@ -245,7 +245,7 @@ def _trigger(before: Rebalance | None, after: Rebalance) -> str:
     return "+".join(sorted(found)) or "rejoin"
 
 
-def triggers(found: Iterable[Rebalance]) -> list[tuple[str, str, int, str]]:
+def triggers(found: Iterable[Replayable]) -> list[tuple[str, str, int, str]]:
     """The trigger of each generation, as `timeline.TRIGGERS`."""
     # A generation may be written again when a static member rejoins: its first record has the trigger.
     first: dict[tuple[str, str, int], str] = {}

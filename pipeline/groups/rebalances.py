@@ -26,9 +26,9 @@ from kafka_assignors.core.strategies import strategy
 from kafka_assignors.core.wire.protocol import Subscription
 
 from . import committed, decided
-from .decided import Owners, Rebalance, triggers
+from .decided import Owners, Replayable, triggers
 
-__all__ = ["Begun", "Decided", "Owners", "Rebalance", "answer", "begun", "collect", "per_rebalance", "triggers",
+__all__ = ["Begun", "Decided", "Owners", "Replayable", "answer", "begun", "collect", "per_rebalance", "triggers",
            "what_if"]  # fmt: skip
 
 MOST_GENERATIONS = 2_000
@@ -48,7 +48,7 @@ class Decided:
         left_out: Rows of `schema.REJECTED`: generations beyond the limit per group.
     """
 
-    rebalances: list[Rebalance]
+    rebalances: list[Replayable]
     intervals: list[tuple[Any, ...]]
     left_out: list[tuple[Any, ...]]
 
@@ -126,7 +126,7 @@ def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
     return kept.where("ns is null or mono_ns >= ns").select(*events.columns), told
 
 
-def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int) -> Owners:
+def answer(protocol: str, rebalance: Replayable, before: Owners, generation: int) -> Owners:
     """The owners after a rebalance if the given assignor had been elected.
 
     Args:
@@ -166,7 +166,7 @@ def answer(protocol: str, rebalance: Rebalance, before: Owners, generation: int)
     return after
 
 
-def _exists(tp: TopicPartition, rebalance: Rebalance) -> bool:
+def _exists(tp: TopicPartition, rebalance: Replayable) -> bool:
     wanted = any(tp.topic in said.topics for _, _, said in rebalance.members if said)
     return wanted and tp.partition < (rebalance.partitions or {}).get(tp.topic, 0)
 
@@ -214,7 +214,7 @@ def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
 
 
 def per_rebalance(
-    found: Iterable[Rebalance], begun: Mapping[tuple[str, str], list[Begun]]
+    found: Iterable[Replayable], begun: Mapping[tuple[str, str], list[Begun]]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.REBALANCES`.
 
@@ -247,7 +247,7 @@ def per_rebalance(
 
 
 def what_if(
-    found: Iterable[Rebalance], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
+    found: Iterable[Replayable], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances, replayed under each assignor from the first on.
 

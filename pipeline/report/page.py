@@ -56,7 +56,7 @@ class Details:
     """
 
     windows: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
-    intervals: Mapping[str, Sequence[svg.Bar]] = field(default_factory=dict)
+    intervals: Mapping[str, Sequence[svg.DrawnInterval]] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -78,10 +78,10 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
     for row in each.orderBy("topic", "at").collect():
         begins = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=row["at"])
         windows.setdefault(row["topic"], []).append((begins, row["records"]))
-    names = list(svg.Bar.__dataclass_fields__)
+    names = list(svg.DrawnInterval.__dataclass_fields__)
     timeline = tables["group_timeline"]
     largest = timeline.groupBy("group").count().orderBy(sf.desc("count"), "group").limit(MOST_GROUPS).collect()
-    intervals: dict[str, list[svg.Bar]] = {row["group"]: [] for row in sorted(largest)}
+    intervals: dict[str, list[svg.DrawnInterval]] = {row["group"]: [] for row in sorted(largest)}
     order = Window.partitionBy("group").orderBy("start_ns", "topic", "partition", "member")
     drawn = (
         timeline.where(sf.col("group").isin(*intervals))
@@ -89,7 +89,7 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
         .where(sf.col("n") <= MOST_INTERVALS)
     )
     for row in drawn.select("group", "n", *names).orderBy("group", "n").collect() if intervals else ():
-        intervals[row["group"]].append(svg.Bar(*row[2:]))
+        intervals[row["group"]].append(svg.DrawnInterval(*row[2:]))
     left_out = {row["group"]: max(0, row["count"] - MOST_INTERVALS) for row in largest}
     return Details(windows, intervals, left_out)
 

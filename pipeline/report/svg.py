@@ -17,7 +17,7 @@ EACH = 80  # up to this many partitions get a shape with a tooltip each; more ar
 
 
 @dataclass(frozen=True)
-class Bar:
+class DrawnInterval:
     """One ownership interval of a topic-partition, as in `schema.GROUP_TIMELINE`; times in ns."""
 
     topic: str
@@ -132,7 +132,7 @@ def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -
     return Markup("".join(out) + "</svg>")
 
 
-def timeline(intervals: Sequence[Bar], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
+def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
     """Ownership: a row per topic-partition, a bar per interval, double owners framed, lines at `marks` (ns, text)."""
     rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
     each = len(rows) <= EACH

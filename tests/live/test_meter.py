@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.core.group import Group, TopicPartition
-from kafka_assignors.history.generations import Generation, Log
+from kafka_assignors.history.generations import GroupGeneration, Log
 from kafka_assignors.history.rebalances import Rebalance, rebalances
 from kafka_assignors.history.rebalances import apart as rebalances_apart
 from kafka_assignors.live.group import LiveGroup, LiveMember, LiveTopics
@@ -77,7 +77,7 @@ def test_every_generation_of_a_storm_is_counted_and_planned_once(monkeypatch: py
         planned.append(group)
         return plan_least_moves(group)
 
-    def apart(found: Sequence[Generation], **known: Any) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
+    def apart(found: Sequence[GroupGeneration], **known: Any) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
         read.append(len(found))
         return rebalances_apart(found, **known)
 

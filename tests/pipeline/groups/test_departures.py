@@ -70,7 +70,7 @@ class Log:
             self._tell(ms, "offset_committed", topic="t", partition=partition, offset=ms)
         return self
 
-    def intervals(self) -> list[ownership.Interval]:
+    def intervals(self) -> list[ownership.LoggedInterval]:
         """Computed without Spark, the causes by the timeouts alone."""
         log: list[ownership.Committed] = []
         for event in self.events:

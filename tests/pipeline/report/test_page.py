@@ -48,7 +48,9 @@ def much() -> tuple[dict[str, Any], page.Details]:
         for rule, share in (("java", 0.25), ("roundrobin", None)) for n in (3, 12)
     ]  # fmt: skip
     intervals = [
-        svg.Bar(NASTY, p, f"{NASTY}-m{(p + g) % 40}", g * 10**9, (g + 1) * 10**9, "revoked", 30.0 * (p == g == 1))
+        svg.DrawnInterval(
+            NASTY, p, f"{NASTY}-m{(p + g) % 40}", g * 10**9, (g + 1) * 10**9, "revoked", 30.0 * (p == g == 1)
+        )
         for p in range(1000)
         for g in range(2)
     ]
@@ -136,8 +138,8 @@ def test_a_page_without_findings_says_what_was_looked_at_and_no_more() -> None:
 
 def test_a_bar_of_the_coordinators_log_is_full_only_where_commits_show_a_consumer() -> None:
     rows = [
-        svg.Bar("t", 0, "a", 0, 5 * 10**9, "left or expired", 0.0, "coordlog", 10**9, 2 * 10**9),
-        svg.Bar("t", 0, "b", 5 * 10**9, 10 * 10**9, "open", 0.0, "coordlog"),
+        svg.DrawnInterval("t", 0, "a", 0, 5 * 10**9, "left or expired", 0.0, "coordlog", 10**9, 2 * 10**9),
+        svg.DrawnInterval("t", 0, "b", 5 * 10**9, 10 * 10**9, "open", 0.0, "coordlog"),
     ]
     drawn = str(svg.timeline(rows, colours(["a", "b"]), [(0, "generation 1")]))
 
@@ -185,8 +187,8 @@ def test_bars_are_the_loads() -> None:
 
 def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
     rows = [
-        svg.Bar("t", 0, "a", 0, 5 * 10**9, "killed", 0.0),
-        svg.Bar("t", 0, "b", 4 * 10**9, 10 * 10**9, "open", 1000.0),
+        svg.DrawnInterval("t", 0, "a", 0, 5 * 10**9, "killed", 0.0),
+        svg.DrawnInterval("t", 0, "b", 4 * 10**9, 10 * 10**9, "open", 1000.0),
     ]
     drawn = str(svg.timeline(rows, colours(["a", "b"]), [(0, "generation 1")]))
 
@@ -210,7 +212,7 @@ def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
     ],
 )
 def test_ticks_are_whole_numbers_of_one_unit(seconds: int, labels: list[str]) -> None:
-    drawn = str(svg.timeline([svg.Bar("t", 0, "a", 0, seconds * 10**9, "open", 0.0)], colours(["a"]), []))
+    drawn = str(svg.timeline([svg.DrawnInterval("t", 0, "a", 0, seconds * 10**9, "open", 0.0)], colours(["a"]), []))
     assert re.findall(r'<text class="dim"[^>]*>([\d.]+ (?:s|min|h|d))</text>', drawn) == labels
 
 
@@ -241,7 +243,7 @@ def test_pngs_are_drawn_for_what_there_is(tmp_path: Path) -> None:
 def test_members_have_their_client_ids_and_what_is_unknown_says_why() -> None:
     said, _ = much()
     ids = [f"billing-{each * 8}-1111-2222-3333-{each * 12}" for each in "ab"]
-    rows = [svg.Bar("t", p, member, 0, 10**9, "revoked", 0.0) for p, member in enumerate(ids)]
+    rows = [svg.DrawnInterval("t", p, member, 0, 10**9, "revoked", 0.0) for p, member in enumerate(ids)]
     said["findings"] = [{"kind": "overlap", "text": f"{ids[1]} was second", "more": None}]
 
     drawn = page.render(said, page.Details({}, {NASTY: rows}, {NASTY: 0}))
