@@ -15,7 +15,7 @@ _KEPT_S = 0.5  # of an idle time, at each of its edges
 CUT_PX = 12.0
 
 
-class Cut(NamedTuple):
+class IdleCut(NamedTuple):
     """An idle time that is not drawn, in seconds."""
 
     from_s: float
@@ -26,21 +26,23 @@ class Cut(NamedTuple):
 class TimeAxis:
     """An axis of `seconds` over `px` that leaves out `cuts`, each drawn as `CUT_PX`.
 
-    >>> axis = TimeAxis(10.0, 100.0, (Cut(2.0, 8.0),))
+    >>> axis = TimeAxis(10.0, 100.0, (IdleCut(2.0, 8.0),))
     >>> axis.x(1.0), axis.x(2.0), axis.x(8.0), axis.x(10.0)
     (22.0, 44.0, 56.0, 100.0)
     """
 
     seconds: float
     px: float
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[IdleCut, ...] = ()
 
     @classmethod
     def of(cls, seconds: float, px: float, moments: Iterable[float]) -> TimeAxis:
         """An axis that cuts the times in which no moment lies."""
         longest = max(IDLE_S, _IDLE_SHARE * seconds)
         known = sorted({0.0, seconds, *(at for at in moments if 0 <= at <= seconds)})
-        idle = (Cut(before + _KEPT_S, after - _KEPT_S) for before, after in pairwise(known) if after - before > longest)
+        idle = (
+            IdleCut(before + _KEPT_S, after - _KEPT_S) for before, after in pairwise(known) if after - before > longest
+        )
         return cls(seconds, px, tuple(idle))
 
     @property

@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
     of: Values  # member -> its partitions, its work
 
 
-class Balance(NamedTuple):
+class WorkBalance(NamedTuple):
     """Greatest / mean value of all members, while the group is stable: 1 is even."""
 
     partitions: float
@@ -58,8 +58,8 @@ class WorkView:
     partitions: tuple[Stretch, ...]
     work: tuple[Stretch, ...]
     generations: tuple[float, ...]
-    before: Balance | None
-    after: Balance | None
+    before: WorkBalance | None
+    after: WorkBalance | None
 
 
 def work_views(history: History) -> dict[str, WorkView]:
@@ -202,8 +202,8 @@ def _members(generations: Sequence[Event], at_ns: int) -> int:
 Stretches = Sequence["tuple[int, int, Values]"]
 
 
-def _balance(rest: tuple[int, int], members: int, counts: Stretches, work: Stretches) -> Balance:
-    return Balance(_unevenness(rest, members, counts), _unevenness(rest, members, work))
+def _balance(rest: tuple[int, int], members: int, counts: Stretches, work: Stretches) -> WorkBalance:
+    return WorkBalance(_unevenness(rest, members, counts), _unevenness(rest, members, work))
 
 
 def _unevenness(rest: tuple[int, int], members: int, stretches: Stretches) -> float:

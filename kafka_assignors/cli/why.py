@@ -11,7 +11,7 @@ from ..frame import YES, Common
 from ..history.broker_group import BROKER_S
 from ..history.causes import Cause
 from ..history.rebalances import Rebalance, rebalances, with_hand_overs
-from ..history.stops import PARTS, Part
+from ..history.stops import PARTS, StopPart
 from ..live.advice import advice
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
@@ -152,7 +152,7 @@ def _without_owner(each: Rebalance) -> str:
 _NAMED = 3
 
 
-def _part(part: Part) -> str:
+def _part(part: StopPart) -> str:
     """One part of a stop, and whose it is; "" if the log has no bound of it."""
     if part.at_most_ms is None:
         return ""

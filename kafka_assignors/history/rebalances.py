@@ -21,7 +21,7 @@ from . import departures, stops
 from .causes import Cause, Restarts, causes, gone_from
 from .generations import GroupGeneration, Log, generations
 from .ownership import LoggedInterval, intervals
-from .stops import HandOver, Part
+from .stops import HandOver, StopPart
 
 _BY_COUNTS = ("range", "roundrobin", "sticky", "cooperative-sticky", "compact-sticky", "uniform")
 """Assignors that balance numbers of partitions: what they move beyond the least is needless."""
@@ -83,7 +83,7 @@ class Rebalance:
     expired_ms: float | None = None
     area_at_least_ms: float = 0.0
     area_at_most_ms: float | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StopPart, ...] = ()
     rewritten: bool = False
 
     @property
@@ -229,7 +229,7 @@ def _told(
 
 def _parts(
     before: GroupGeneration, rounds: Sequence[GroupGeneration], told: Rebalance, gone: Mapping[str, str]
-) -> tuple[Part, ...]:
+) -> tuple[StopPart, ...]:
     silent = {holder for holder, how in gone.items() if how == departures.UNPROVEN}
     called = {holder: name for each in (before, *rounds) for holder, name in each.called.items()}
     committed = [each.committed for each in rounds]

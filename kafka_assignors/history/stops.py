@@ -25,7 +25,7 @@ PARTS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class StopPart:
     """One part of a stop: the longest of all partitions of a rebalance.
 
     Args:
@@ -50,7 +50,7 @@ def of_classic(  # one generation before, its rounds, and who is who in them
     leader: str | None,
     cooperative: bool,
     silent: Collection[str] = (),
-) -> tuple[Part, ...]:
+) -> tuple[StopPart, ...]:
     """The parts of a rebalance's stop. Records without the time of their join (very old brokers) have none.
 
     Args:
@@ -72,7 +72,7 @@ def of_classic(  # one generation before, its rounds, and who is who in them
     stopped = [tp for tp in was if was[tp] not in silent and (not cooperative or was[tp] not in staying)]
     if not (changed or stopped or given_up):
         return ()
-    parts: list[Part] = []
+    parts: list[StopPart] = []
     if stopped:
         last = [before.commits[tp].last_ms for tp in stopped if tp in before.commits]
         waited = max(0.0, first.joined_ms - min(last)) if last and first.joined_ms else None
@@ -97,8 +97,8 @@ def _owners(generation: Committed) -> dict[TopicPartition, str]:
     return {tp: holder for holder, tps in generation.held.items() for tp in tps}
 
 
-def _part(what: str, at_least_ms: float, at_most_ms: float | None, who: Iterable[str]) -> Part:
-    return Part(what, at_least_ms, at_most_ms, tuple(sorted(who)), PARTS[what][1])
+def _part(what: str, at_least_ms: float, at_most_ms: float | None, who: Iterable[str]) -> StopPart:
+    return StopPart(what, at_least_ms, at_most_ms, tuple(sorted(who)), PARTS[what][1])
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _held(member: BrokerMember | None) -> frozenset[TopicPartition]:
     return frozenset() if member is None else member.assigned | member.revoking
 
 
-def of_broker(done: Iterable[HandOver], epochs: Collection[int]) -> tuple[float, Part] | None:
+def of_broker(done: Iterable[HandOver], epochs: Collection[int]) -> tuple[float, StopPart] | None:
     """The stop in the change to some epochs: partition-ms without an owner, and its part; None without hand-overs.
 
     Args:

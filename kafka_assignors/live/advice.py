@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..history import stops
 from ..history.causes import Cause
 from ..history.rebalances import Rebalance
-from ..history.stops import Part
+from ..history.stops import StopPart
 
 
 def advice(found: Sequence[Rebalance]) -> list[str]:
@@ -80,7 +80,7 @@ _SHORT_BEAT_MS = 1000
 
 def _shorter(found: Sequence[Rebalance]) -> Iterator[str]:
     """Which setting of whom shortens the stops, by their longest parts."""
-    longest: dict[str, Part] = {}
+    longest: dict[str, StopPart] = {}
     for part in (part for each in found for part in each.parts if part.at_most_ms is not None):
         kept = longest.get(part.what)
         if kept is None or part.at_most_ms > (kept.at_most_ms or 0):  # type: ignore[operator]
