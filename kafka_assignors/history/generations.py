@@ -207,7 +207,8 @@ def _generation(
         for holder, member in holders.items()
         if (least := min(member.session_timeout_ms, member.rebalance_timeout_ms)) > 0
     }
-    eager = value.leader is not None and not any(each is None or each.owned for each in said.values())
+    claims = [bool(each.owned) for each in said.values() if each is not None]
+    eager = value.leader is not None and bool(claims) and not any(claims)
     committed = Committed(
         value.generation, record.at_ns, record.ts_ms * 1_000_000, value.ts_ms if value.ts_ms > 0 else None,
         {holder: member.member_id for holder, member in holders.items()}, timeouts, held, {}, eager,
