@@ -99,7 +99,7 @@ def up(
             if not is_quiet():
                 print("in another terminal:")
                 print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
-                print("  kafka-assignors doctor --groups")
+                print("  kafka-assignors groups")
                 if play:
                     print(f"  kafka-assignors why {GROUP}")
                 print(f"  kafka-assignors plan {GROUP if play else 'GROUP'} --add 1")

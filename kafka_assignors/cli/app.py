@@ -104,6 +104,22 @@ def plan(  # options of the command line
     return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay, wanted_sizes))
 
 
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} groups 'billing*' -b localhost:9092")
+@command
+def groups(
+    common: Common,
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="GROUP...", help="Group ids or shell patterns; all groups without.", show_default=False),
+    ] = None,
+) -> int:
+    """List groups: state, assignor, members, lag, and how long ago they rebalanced."""
+    common.reach("kafka")
+    from . import groups as work
+
+    return work.run(common, patterns or ())
+
+
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} why billing -b localhost:9092 --last 20")
 @command
 def why(

@@ -234,6 +234,21 @@ class LiveCluster:
         known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
         return {TopicPartition(*tp): Position(known.get(tp), ends[tp].offset) for tp in wanted}
 
+    def committed(self, group: str, topics: Collection[str] = ()) -> dict[TopicPartition, Position]:
+        """All that a group has committed, of partitions that exist, and where these end.
+
+        Args:
+            group: The group.
+            topics: Topics that it reads. Of others, a broker leaves out those that the user may not see.
+
+        Raises:
+            AccessRefused: The user may not see the group, or one of `topics`.
+        """
+        with needing(self.connection, Right("Describe", "Group", group)):
+            found = self._coordinated(lambda: self._admin.list_group_offsets({group: None})[group], group)
+        there = self.topics({*topics, *(tp.topic for tp in found)}).counts
+        return self.positions(group, [TopicPartition(*tp) for tp in found if tp.partition < there.get(tp.topic, 0)])
+
     def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the coordinator's log.
 
@@ -328,7 +343,7 @@ class LiveCluster:
         if kind and kind != "classic":
             raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
         near = difflib.get_close_matches(name, listed, 2, 0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors doctor --groups"
+        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors groups"
         raise NoSuchGroup(f"{self.connection} has no group {name!r}; {hint}")
 
 

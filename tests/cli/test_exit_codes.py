@@ -16,6 +16,7 @@ from tests.support.cli import commands
 
 LINES = {
     "plan": "plan g",
+    "groups": "groups",
     "why": "why g",
     "vote": "vote g",
     "exporter": "exporter g",

@@ -31,6 +31,7 @@ from kafka_assignors.integration.commands.cli import app as harness
 from kafka_assignors.live.cluster import LiveCluster
 from kafka_assignors.live.group import as_group
 from kafka_assignors.live.monitor import Monitor
+from kafka_assignors.live.overview import overview
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.commands import app as producers
 from kafka_assignors.producers.group_lag import GroupLag
@@ -248,6 +249,26 @@ def test_the_least_rights_are_enough_and_each_is_needed(name: str, needed: Seque
         assert "; an administrator can grant it with" in said
         print(f"{name}, without {missing}: {said}")
         assert not any(secret in said for secret in lesser.secrets)
+
+
+def test_groups_tells_what_its_user_may_not_see(user: Any, secured_broker: Broker, orders: str) -> None:
+    read: dict[str, Any] = {}
+    for name, rights in {"all": (SEE_GROUP, SEE_TOPIC, READ_LOG), "no log": (SEE_GROUP, SEE_TOPIC),
+                         "no topic": (SEE_GROUP, READ_LOG)}.items():  # fmt: skip
+        notes: list[str] = []
+        with LiveCluster(user(*rights)) as cluster:
+            [line] = overview(cluster, ["owned"], notes.append)
+        read[name] = line, notes
+
+    line, notes = read["all"]
+    assert (line.state, line.members, line.unknown, notes) == ("Stable", 1, (), [])
+    assert line.rebalanced_ms is not None
+    line, notes = read["no log"]
+    assert (line.members, line.rebalanced_ms) == (1, None)
+    assert "lacks the permission Read on Topic __consumer_offsets" in notes[0]
+    line, notes = read["no topic"]
+    assert (line.members, line.lag, line.uncommitted, notes) == (1, None, None, [])
+    assert "lacks the permission Describe on Topic orders" in line.unknown[0]
 
 
 def test_an_exporter_without_the_log_polls_and_says_so(user: Any, secured_broker: Broker, orders: str):

@@ -223,6 +223,7 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
             0,
         ),
         (("kafka_assignors.integration", "watch", "nobody", "--once", *where), 3),
+        (("kafka_assignors", "groups", *where), 0),
         (("kafka_assignors", "why", "billing", *where), 0),
         (("kafka_assignors", "plan", "billing", *where), 3),
         (("kafka_assignors", "vote", "billing", *where), 4),
