@@ -35,6 +35,9 @@ def settled() -> None:
 
 def _import(racks: bool) -> None:
     _settled.wait(ANSWER_S)
+    import_module("..core.small", __package__)
     import_module("..core.reading", __package__)
+    for late in ("numpy.ma", "encodings.utf_16_be"):  # else imported at a first call, while a group waits
+        import_module(late)
     if racks:
         import_module("..core.sticky.maxflow", __package__).load()
