@@ -30,7 +30,8 @@ from tests.support.places import ROOT
 MakeTopic = Callable[..., str]
 PARTITIONS = 6
 ON_A_GROUP = (
-    "plan", "why", "vote", "watch", "exporter", "keys place", "keys audit", "keys growth", "doctor", "explain", "judge",
+    "plan", "why", "vote", "groups", "watch", "exporter", "keys place", "keys audit", "keys growth", "doctor",
+    "explain", "judge",
 )  # fmt: skip
 WITH_A_RUN = ("test", "report run", "report stream", "report page")
 OF_ITS_OWN = ("up", "demo")
@@ -111,6 +112,10 @@ def _the_group_is_seen(group: str, where: tuple[str, ...], clients: Collection[s
 
     vote = answered("vote", cli("vote", group, *where, "--offer", "*=range", "--adding", "sticky", "--json"), 1)
     assert (vote["elected"], vote["allowed"]) == ("range", False)
+
+    [line] = answered("groups", cli("groups", group, *where, "--json"))["groups"]
+    seen = [line[name] for name in ("state", "protocol", "members", "unknown")]
+    assert seen == ["Stable", "range", len(clients), []]
 
     watched = answered("watch", cli("watch", group, *where, "--once", "--json"))
     assert sorted(watched["members"]) == sorted(clients)
