@@ -81,7 +81,7 @@ def test_ours_commits_what_it_keeps_through_every_rebalance(kafka_broker: Broker
 
     assert verdict.value is True, "\n".join(verdict_lines(verdict))
     assert verdict.checked["G1"] >= 2 * times
-    assert verdict.checked["C4"] > 0
+    assert verdict.checked["C2"] >= 2 * times  # C4 judges those that left something uncommitted
     assert refused_of_what_is_kept(history, verdict) == []
     lost = [event for event in history.events if event.kind == "commit_fail"]
     assert [event for event in lost if LOST not in event.data["error"]] == []
