@@ -12,8 +12,8 @@ from typing import Any
 from ..core.group import TopicPartition
 from ..errors import AccessRefused, KafkaAssignorsError, NoSuchGroup
 from ..history.broker_group import BROKER_S
-from ..history.coordinator_log import GroupCommitted
-from ..history.generations import Log
+from ..history.generations import GroupGeneration, Log, generations
+from ..history.rebalances import apart
 from .broker_side import Targets
 from .cluster import LiveCluster
 from .group import LiveGroup
@@ -38,7 +38,7 @@ class GroupLine:
         lag: Records between the committed offsets and the ends of the partitions, in all; of partitions with a
             committed offset. Of a group without members, topics that the user may not see are left out.
         uncommitted: Assigned partitions without a committed offset.
-        rebalanced_ms: Wall clock at which the last generation (KIP-848: the last target assignment) was written.
+        rebalanced_ms: Broker's wall clock at which the last rebalance wrote its first generation (KIP-848: its target).
         unknown: Reasons, one sentence each.
     """
 
@@ -113,16 +113,17 @@ def _line(cluster: LiveCluster, name: str, kind: str, log: Log | None) -> GroupL
     if kind not in READ:
         return GroupLine(name, kind, unknown=(f"it is a {kind} group; classic and consumer groups are read",))
     unknown: list[str] = []
-    live, rebalanced_ms = None, None
+    live, last_ms = None, None
     if log is not None:
-        live, rebalanced_ms = _logged(cluster, name, kind, log)
-        if rebalanced_ms is None:
-            unknown.append(f"it never rebalanced, or before the last {RECENT:,} offsets of the coordinator's log")
+        live, last_ms = _logged(cluster, name, kind, log)
+        if last_ms is None:
+            older = "its records are compacted away" if log.whole else f"before the last {RECENT:,} offsets of the log"
+            unknown.append(f"it never rebalanced, or {older}")
     if kind == "classic":
         try:
             live = cluster.group(name)
         except (NoSuchGroup, AccessRefused) as error:  # it may have been deleted meanwhile
-            return GroupLine(name, kind, rebalanced_ms=rebalanced_ms, unknown=(*unknown, str(error)))
+            return GroupLine(name, kind, rebalanced_ms=last_ms, unknown=(*unknown, str(error)))
     if live is None:
         return GroupLine(name, kind, unknown=(*unknown, "its members are only in the coordinator's log"))
     lag, uncommitted = None, None
@@ -135,16 +136,19 @@ def _line(cluster: LiveCluster, name: str, kind: str, log: Log | None) -> GroupL
         lag = sum(position.lag or 0 for position in positions.values())
         uncommitted = len(assigned - positions.keys())
     protocol = live.protocol or (BROKER_S if kind == "consumer" and live.members else "")
-    return GroupLine(
-        name, kind, live.state, protocol, len(live.members), lag, uncommitted, rebalanced_ms, tuple(unknown)
-    )
+    return GroupLine(name, kind, live.state, protocol, len(live.members), lag, uncommitted, last_ms, tuple(unknown))
 
 
 def _logged(cluster: LiveCluster, name: str, kind: str, log: Log) -> tuple[LiveGroup | None, int | None]:
-    """A KIP-848 group after its last record, None of a classic one; and when the last generation was written."""
+    """A KIP-848 group after its last record, None of a classic one; and `rebalanced_ms`."""
     targets = Targets(cluster.topic_names)
-    last: tuple[int, int] | None = None
-    for each in targets.take(log.records):
-        if isinstance(each.value, GroupCommitted) and (last is None or last[0] != each.value.generation):
-            last = each.value.generation, each.ts_ms
-    return targets.group(name) if kind == "consumer" else None, None if last is None else last[1]
+    found = generations(targets.take(log.records))
+    return targets.group(name) if kind == "consumer" else None, rebalanced_ms(found, whole=log.whole)
+
+
+def rebalanced_ms(found: Sequence[GroupGeneration], *, whole: bool) -> int | None:
+    """When the first generation of the last rebalance was written (broker's wall clock, ms); None if there is none.
+
+    The end of a group, and a generation that is written again, are no rebalances.
+    """
+    return max((each.ts_ms for each, _ in apart(found, whole=whole) if each.counted), default=None)

@@ -13,10 +13,12 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.errors import NoSuchGroup
+from kafka_assignors.history.generations import generations
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
-from kafka_assignors.live.overview import chosen
+from kafka_assignors.live.overview import chosen, rebalanced_ms
 from tests.support.cli import answered, cli
+from tests.support.live.log import LogStory
 
 
 def test_which_groups_are_meant() -> None:
@@ -27,6 +29,15 @@ def test_which_groups_are_meant() -> None:
     assert chosen(known, ["a[b]"]) == ["a[b]"]
     with pytest.raises(NoSuchGroup, match="'bil'"):
         chosen(known, ["mail", "bil"])
+
+
+def test_the_end_of_a_group_is_no_rebalance() -> None:
+    story = LogStory().given({"a": [0, 1], "b": [2, 3]}).wait(60).given({"a": [0], "b": [2, 3], "c": [1]})
+    joined_ms = story.records[-1].ts_ms
+    story.wait(60).given({})
+
+    assert rebalanced_ms(generations(story.log.records), whole=True) == joined_ms < story.records[-1].ts_ms
+    assert rebalanced_ms([], whole=True) is None
 
 
 @pytest.mark.slow
