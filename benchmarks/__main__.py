@@ -63,12 +63,16 @@ def main(
     only: Annotated[
         str | None, typer.Option(help="workloads, such as S1,S2,S3 (assignors), or groups, such as 3x12,5x60 (stops)")
     ] = None,
+    clients: Annotated[
+        str | None, typer.Option(help="clients and assignors, such as ours/cooperative-sticky,java/range (stops)")
+    ] = None,
 ) -> None:
     """Measure, print one line per result, and keep all measurements in benchmarks/results/."""
     if name not in (*NAMES, "all"):
         typer.echo(f"error: {UnknownName('benchmark', name, (*NAMES, 'all'))}", err=True)
         raise typer.Exit(2)
-    asked = {name: value for name, value in (("runs", runs), ("keep", keep), ("only", only)) if value is not None}
+    given = {"runs": runs, "keep": keep, "only": only, "clients": clients}
+    asked = {name: value for name, value in given.items() if value is not None}
     for option in asked:
         if name not in (belong := ("assignors", "stops") if option == "only" else ("stops",)):
             which = f"benchmark{'s' if len(belong) > 1 else ''} {' and '.join(belong)}"

@@ -48,8 +48,14 @@ def test_only_refuses_another_group() -> None:
         stops._chosen("3x12,4x4", stops.SHAPES)
 
 
-def test_a_busy_machine_plays_few_members_at_a_time() -> None:
-    assert {shape.name: shape.together for shape in stops.SHAPES} == {"3x12": 3, "5x60": 3, "10x60": 2, "30x120": 1}
+def test_only_groups_that_wait_for_minutes_play_together() -> None:
+    assert [shape.changes for shape in stops.SHAPES if shape.together > 1] == [(stops.ADDED, stops.KILL)]
+
+
+def test_clients_refuses_another_row() -> None:
+    assert stops._row("java/range").given == "range"
+    with pytest.raises(UnknownName, match="unknown client 'java/sticky'; known: .*java/range"):
+        stops._row("java/sticky")
 
 
 def test_the_tables_have_the_medians_of_all_runs() -> None:
