@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer
 
+from kafka_assignors import RangeAssignor
 from kafka_assignors.core.group.facts import Fact
 from kafka_assignors.fact_log import FactLog
 from kafka_assignors.integration.broker import Broker
@@ -56,7 +57,7 @@ def test_a_live_group_with_hostile_names(kafka_broker: Broker, kafka_topic: Call
     consumers = [
         KafkaConsumer(
             topic, bootstrap_servers=kafka_broker.bootstrap, group_id=HOSTILE, client_id=f"{name}{HOSTILE}",
-            client_rack=HOSTILE, metrics_enabled=False,
+            client_rack=HOSTILE, metrics_enabled=False, partition_assignment_strategy=[RangeAssignor],
         )
         for name in "ab"
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
+from kafka_assignors import RangeAssignor
 from kafka_assignors.cli.app import main
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
@@ -83,7 +84,10 @@ def test_watch_tells_rebalances_as_they_come_and_silent_members(
     topic, silent = kafka_topic(partitions=4), f"silent-{uuid.uuid4().hex[:8]}"
     live_group.start("m1", [topic], ["cooperative-sticky"])
     before = live_group.wait_stable().generation
-    settings = {"group_id": silent, "client_id": "mute", "enable_auto_commit": False}
+    settings = {
+        "group_id": silent, "client_id": "mute", "enable_auto_commit": False,
+        "partition_assignment_strategy": [RangeAssignor],
+    }  # fmt: skip
     arguments = ["watch", live_group.group, silent, "-b", kafka_broker.bootstrap, "--json", "--every-s", "0.5"]
     with (
         closing(KafkaConsumer(topic, bootstrap_servers=kafka_broker.bootstrap, **settings)) as consumer,

@@ -21,6 +21,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from typer.testing import CliRunner
 
+from kafka_assignors import RangeAssignor
 from kafka_assignors.connection import Connection, Right, brokers, read_connection
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.cluster import start_cluster
@@ -162,7 +163,10 @@ def test_commands_on_a_cluster_of_three(tmp_path: Path):
             producer.send("orders", key=b"user-%d" % (i % 20), value=b"x")
         producer.close()
         assert "20 keys on 3 partitions" in by_command(producers, user, "audit", "orders")
-        with closing(KafkaConsumer("orders", bootstrap_servers=cluster.bootstrap, group_id="owned")) as consumer:
+        ours = {"partition_assignment_strategy": [RangeAssignor]}
+        with closing(
+            KafkaConsumer("orders", bootstrap_servers=cluster.bootstrap, group_id="owned", **ours)
+        ) as consumer:
             await_assignment(consumer)
             view = json.loads(by_command(harness, user, "watch", "owned", "--once", "--json"))
         assert [row["partition"] for row in view["owned"]] == [0, 1, 2]
@@ -183,7 +187,7 @@ def watched(secured_broker: Broker, orders: str) -> Iterator[str]:
     """A group with a member that owns partitions and has committed; nobody joins it later, as nobody polls."""
     consumer = KafkaConsumer(
         orders, bootstrap_servers=secured_broker.bootstrap, group_id="watched", client_id="owner",
-        auto_offset_reset="earliest",
+        auto_offset_reset="earliest", partition_assignment_strategy=[RangeAssignor],
     )  # fmt: skip
     with closing(consumer):
         deadline = time.monotonic() + JOINS_S

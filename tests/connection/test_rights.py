@@ -20,7 +20,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from typer.testing import CliRunner
 
-from kafka_assignors import CooperativeStickyAssignor, plan
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, plan
 from kafka_assignors.aiokafka import RangeAssignor as AioRange
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.connection import Connection, Right, needing
@@ -58,7 +58,11 @@ _COUNTER = itertools.count()
 def _owned(secured_broker: Broker, orders: str) -> Iterator[None]:
     """A group that owns partitions and has committed. Nobody polls it later, so nobody else may join it."""
     consumer = KafkaConsumer(
-        orders, bootstrap_servers=secured_broker.bootstrap, group_id="owned", auto_offset_reset="earliest"
+        orders,
+        bootstrap_servers=secured_broker.bootstrap,
+        group_id="owned",
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=[RangeAssignor],
     )
     with closing(consumer):
         deadline = time.monotonic() + ENDS_S

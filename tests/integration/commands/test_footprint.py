@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from kafka_assignors import CooperativeStickyAssignor
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.scenario import DEMO_TOPICS
 from tests.support.footprint import footprint
@@ -41,7 +41,11 @@ def theirs() -> Iterator[Broker]:
                 producer.send("orders", b"order", key=b"customer-%d" % number)
         with closing(
             KafkaConsumer(
-                "orders", bootstrap_servers=broker.bootstrap, group_id="billing", auto_offset_reset="earliest"
+                "orders",
+                bootstrap_servers=broker.bootstrap,
+                group_id="billing",
+                auto_offset_reset="earliest",
+                partition_assignment_strategy=[RangeAssignor],
             )
         ) as consumer:
             seen = 0

@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from pyspark.sql import SparkSession
 
+from kafka_assignors import RangeAssignor
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.pipeline import Source, analyze
 from kafka_assignors.pipeline.report import summary
@@ -26,7 +27,10 @@ def test_records_after_the_last_commit_are_counted(
         for partition, count in ((0, 7), (1, 5), (2, 3)):
             for _ in range(count):
                 sending.send(topic, b"paid", partition=partition)
-    consumer = KafkaConsumer(bootstrap_servers=kafka_broker.bootstrap, group_id=topic, client_id="m1")
+    consumer = KafkaConsumer(
+        bootstrap_servers=kafka_broker.bootstrap, group_id=topic, client_id="m1",
+        partition_assignment_strategy=[RangeAssignor],
+    )  # fmt: skip
     with closing(consumer):
         consumer.subscribe([topic, unread])
         deadline = time.monotonic() + 60
