@@ -54,7 +54,7 @@ def test_only_groups_that_wait_for_minutes_play_together() -> None:
 
 def test_clients_refuses_another_row() -> None:
     assert stops._row("java/range").given == "range"
-    with pytest.raises(UnknownName, match="unknown client 'java/sticky'; known: .*java/range"):
+    with pytest.raises(UnknownName, match=r"unknown client 'java/sticky'; known: .*java/range"):
         stops._row("java/sticky")
 
 
