@@ -81,7 +81,7 @@ class _Joined:
 def assignor(strategy: str, client: str, options: dict[str, Any]) -> Any:
     """A new assignor of a Python client; `options` are for ours."""
     if client == "ours":
-        from kafka_assignors.kafka_python import assignor as by_name
+        from kafka_assignors.clients.kafka_python import assignor as by_name
 
         return by_name(strategy)(**options)
     if client == "aiokafka":
@@ -106,7 +106,7 @@ def assignor(strategy: str, client: str, options: dict[str, Any]) -> Any:
 
 
 def prepare(workload: Workload) -> None:
-    """Import what a member imports on a thread before it leads (`kafka_assignors.kafka_python.preload`)."""
+    """Import what a member imports on a thread before it leads (`kafka_assignors.clients.kafka_python.preload`)."""
     import_module("kafka_assignors.core.reading")
     if workload.racks:
         import_module("kafka_assignors.core.sticky.maxflow").load()

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirAssignor
 
 from kafka_assignors import CooperativeStickyAssignor
-from kafka_assignors.kafka_python import private
+from kafka_assignors.clients.kafka_python import private
 
 
 class _Member:

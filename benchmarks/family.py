@@ -10,11 +10,11 @@ from typing import Any
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
+from kafka_assignors.clients.kafka_python import assignor
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.group.assignment import Assignment, moves, owners
 from kafka_assignors.core.reading import decoded
 from kafka_assignors.core.strategies import strategy
-from kafka_assignors.kafka_python import assignor
 
 from .clusters import cluster
 from .result import Result, WrongAnswer

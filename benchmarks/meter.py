@@ -13,10 +13,10 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafka_assignors import WeightedAssignor
+from kafka_assignors.clients.kafka_python import meter as kafka_meter
 from kafka_assignors.core.weighted.meter import Meter
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.topics import create_topics
-from kafka_assignors.kafka_python import meter as kafka_meter
 
 from .result import Result
 

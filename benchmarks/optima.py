@@ -7,7 +7,7 @@ from itertools import count
 
 from kafka_assignors.core.sticky import GOALS, sticky
 from kafka_assignors.core.sticky.objective import Objective
-from kafka_assignors.plans import plan
+from kafka_assignors.operator.plans import plan
 from tests.assignors.weighted.oracle import differences, drawn, wished
 from tests.support.assignors import fuzz
 from tests.support.assignors.objectives import worth

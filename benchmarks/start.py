@@ -20,8 +20,8 @@ from .result import Result
 
 _ASSIGNORS = {
     "ours": {
-        "cooperative-sticky": "kafka_assignors.kafka_python:CooperativeStickyAssignor",
-        "range": "kafka_assignors.kafka_python:RangeAssignor",
+        "cooperative-sticky": "kafka_assignors.clients.kafka_python:CooperativeStickyAssignor",
+        "range": "kafka_assignors.clients.kafka_python:RangeAssignor",
     },
     "kafka-python": {
         "cooperative-sticky": "kafka.coordinator.assignors.cooperative_sticky:CooperativeStickyAssignor",

@@ -32,7 +32,7 @@ def assignor_named(name: str, rack: str | None = None) -> Any:
     """
     if not is_ours(name):
         return _made("assignor", name, _foreign("assignor", name, _PEER_ASSIGNORS), {})
-    from kafka_assignors.kafka_python import assignor
+    from kafka_assignors.clients.kafka_python import assignor
 
     bare, options = options_of(name)
     return _made("assignor", bare, assignor(bare), {"rack": rack, **options})

@@ -10,9 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .core.group import Group, Member, TopicPartition
-    from .errors import ConfigError, KafkaAssignorsError
-    from .kafka_python import (
+    from .clients.kafka_python import (
         CompactStickyAssignor,
         CooperativeCoPartitionedAssignor,
         CooperativeStickyAssignor,
@@ -23,9 +21,9 @@ if TYPE_CHECKING:
         StickyAssignor,
         WeightedAssignor,
     )
-    from .kafka_python.guard import guard
-    from .kafka_python.leaving import leave
-    from .kafka_python.stateless import (
+    from .clients.kafka_python.guard import guard
+    from .clients.kafka_python.leaving import leave
+    from .clients.kafka_python.stateless import (
         AverageAssignor,
         AverageByCircleAssignor,
         ConfigAssignor,
@@ -35,7 +33,9 @@ if TYPE_CHECKING:
         MetaqDefaultAssignor,
         RocketmqConsistentHashAssignor,
     )
-    from .plans.plan import Plan, plan
+    from .core.group import Group, Member, TopicPartition
+    from .errors import ConfigError, KafkaAssignorsError
+    from .operator.plans.plan import Plan, plan
 
 __all__ = [
     "AverageAssignor",
@@ -71,9 +71,9 @@ _CORE = {
     "Group": ".core.group",
     "KafkaAssignorsError": ".errors",
     "Member": ".core.group",
-    "Plan": ".plans.plan",
+    "Plan": ".operator.plans.plan",
     "TopicPartition": ".core.group",
-    "plan": ".plans.plan",
+    "plan": ".operator.plans.plan",
 }
 
 
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name in _CORE:
         return getattr(import_module(_CORE[name], __name__), name)
     try:
-        from . import kafka_python
+        from .clients import kafka_python
     except ImportError as error:
         # `from kafka_assignors import RangeAssignor` would hide the message of a ClientMissing.
         if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
@@ -92,16 +92,16 @@ def __getattr__(name: str) -> Any:
 
         raise ClientMissing(str(error)) from error
     if name == "guard":
-        from .kafka_python.guard import guard
+        from .clients.kafka_python.guard import guard
 
         return guard
     if name == "leave":
-        from .kafka_python.leaving import leave
+        from .clients.kafka_python.leaving import leave
 
         return leave
     if hasattr(kafka_python, name):
         return getattr(kafka_python, name)
-    from .kafka_python import stateless
+    from .clients.kafka_python import stateless
 
     return getattr(stateless, name)
 

@@ -10,7 +10,7 @@ from .extras import install
 def main() -> int:
     """Run the command line; returns the exit code."""
     try:
-        from .cli.app import main as run
+        from .operator.cli.app import main as run
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is missing; install it by: {install('cli')}", file=sys.stderr)
         return 3

@@ -11,10 +11,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
+from kafka_assignors.clients.weights import Weights
 from kafka_assignors.connection import Connection
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.strategies import STRATEGIES
-from kafka_assignors.weights import Weights
 
 from . import findings, options, schema
 from .groups import lag, rebalances, timeline

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors import Group, Member, aiokafka, plan
-from kafka_assignors.cli.plan import made as command
+from kafka_assignors import Group, Member, plan
+from kafka_assignors.clients import aiokafka
+from kafka_assignors.clients.kafka_python import ASSIGNORS
 from kafka_assignors.core.declaration import Figure, Of, Option
 from kafka_assignors.core.group import options as sent_options
 from kafka_assignors.core.strategies import STRATEGIES, strategy
@@ -21,7 +22,7 @@ from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.members.clients.aiokafka import aiokafka_assignor
 from kafka_assignors.integration.registry import assignor_named
-from kafka_assignors.kafka_python import ASSIGNORS
+from kafka_assignors.operator.cli.plan import made as command
 
 VALUES: Mapping[str, tuple[Any, Any]] = {
     "rack": ("eu-1a", 5),

@@ -23,8 +23,8 @@ from rich.table import Table
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.strategies import strategy
-from kafka_assignors.election import elect
 from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.operator.election import elect
 
 from ..broker import Broker
 from ..checker import check

@@ -13,9 +13,9 @@ from rich.text import Text
 from kafka_assignors.connection import Connection
 from kafka_assignors.history.broker_group import BROKER_S
 from kafka_assignors.history.rebalances import Rebalance
-from kafka_assignors.live.cluster import LiveCluster
-from kafka_assignors.live.monitor import Monitor
-from kafka_assignors.live.silence import Silence, Silent
+from kafka_assignors.operator.live.cluster import LiveCluster
+from kafka_assignors.operator.live.monitor import Monitor
+from kafka_assignors.operator.live.silence import Silence, Silent
 from kafka_assignors.output import printable
 
 
@@ -52,7 +52,7 @@ class GroupView:
     polled: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The view as plain values; `kafka_assignors/cli/schemas/watch.json` describes it."""
+        """The view as plain values; `kafka_assignors/operator/cli/schemas/watch.json` describes it."""
         return {
             "group": self.group, "state": self.state, "protocol": self.protocol, "members": list(self.members),
             "owned": [vars(o) for o in self.owned], "silent": [vars(each) for each in self.silent],

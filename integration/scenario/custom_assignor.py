@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_assignors.kafka_python import RoundRobinAssignor
+from kafka_assignors.clients.kafka_python import RoundRobinAssignor
 
 
 class CustomAssignor(RoundRobinAssignor):

@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
+from ..core.fewest import least_moves
 from ..core.group import Group, Member, TopicPartition
-from ..plans.plan import least_moves
 from . import departures, stops
 from .causes import Cause, Restarts, causes, gone_from
 from .generations import GroupGeneration, Log, generations

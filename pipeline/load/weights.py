@@ -20,9 +20,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from kafka_assignors.clients.weights import Weights, parse
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError, MachineError
-from kafka_assignors.weights import Weights, parse
 
 from .. import schema
 from .timestamps import impossible

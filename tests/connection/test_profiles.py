@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_assignors.cli.app import main
 from kafka_assignors.connection import read_connection
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.operator.cli.app import main
 
 TWO = """
 request.timeout.ms=4000

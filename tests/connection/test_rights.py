@@ -28,10 +28,10 @@ from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands import demo
 from kafka_assignors.integration.commands.cli import app as harness
-from kafka_assignors.live.cluster import LiveCluster
-from kafka_assignors.live.group import as_group
-from kafka_assignors.live.monitor import Monitor
-from kafka_assignors.live.overview import overview
+from kafka_assignors.operator.live.cluster import LiveCluster
+from kafka_assignors.operator.live.group import as_group
+from kafka_assignors.operator.live.monitor import Monitor
+from kafka_assignors.operator.live.overview import overview
 from kafka_assignors.producers import RoundRobinPartitioner
 from kafka_assignors.producers.commands import app as producers
 from kafka_assignors.producers.group_lag import GroupLag

@@ -19,7 +19,7 @@ from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.sticky import GOALS
 from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.plans.certificate import check
+from kafka_assignors.operator.plans.certificate import check
 from tests.support.assignors.groups import groups
 
 PAIR = (("t", "u"),)
@@ -158,7 +158,7 @@ def test_what_is_no_optimum_of_bundles_is_named():
 
 def test_both_clients_tell_the_same_options():
     pytest.importorskip("aiokafka")
-    from kafka_assignors import aiokafka
+    from kafka_assignors.clients import aiokafka
 
     for options in ({}, {"topics": [["t", "u"]], "rack_costs": "leader", "goals": GOALS[0]}):
         told = {

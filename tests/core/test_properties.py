@@ -18,7 +18,7 @@ from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.reading import decode, replay
 from kafka_assignors.core.sticky import cooperative, sticky
 from kafka_assignors.core.wire import protocol
-from kafka_assignors.plans import plan
+from kafka_assignors.operator.plans import plan
 from tests.support.assignors.golden import Score, kip54_unbalanced, previous_owners
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.oracle import cost, foreign

@@ -103,7 +103,7 @@ def test_a_group_that_is_declined_elsewhere_is_assigned():
 def test_a_member_joins_and_leads_a_small_group_without_numpy(name):
     script = f"""
 import sys
-from kafka_assignors.kafka_python import {name}, preload
+from kafka_assignors.clients.kafka_python import {name}, preload
 from tests.support.kafka_python.joins import cluster, join, plain
 preload._started.acquire()  # what the thread imports is not the question
 assignor = {name}()

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kafka_assignors.cli.exporter import PREFIX, Readings
-from kafka_assignors.cli.why import as_json
 from kafka_assignors.history import ownership
 from kafka_assignors.history.causes import gone_from
 from kafka_assignors.history.generations import Log, generations
@@ -24,8 +22,10 @@ from kafka_assignors.integration.checker import Verdict, check, intervals
 from kafka_assignors.integration.commands.group_watcher import GroupView, news
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.report import Report, render_html, side_by_side, told_groups
-from kafka_assignors.live.meter import SETTLED_S, LogMeter
-from kafka_assignors.live.monitor import Reading
+from kafka_assignors.operator.cli.exporter import PREFIX, Readings
+from kafka_assignors.operator.cli.why import as_json
+from kafka_assignors.operator.live.meter import SETTLED_S, LogMeter
+from kafka_assignors.operator.live.monitor import Reading
 from tests.support.histories.kept import COOPERATIVE, EAGER, Figures, log_of, unpacked
 
 KNOWN = {COOPERATIVE: Figures(5, 18, 0, 0), EAGER: Figures(6, 24, 4, 36)}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kafka_assignors import aiokafka
+from kafka_assignors.clients import aiokafka
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.errors import ConfigError
 from tests.support.options_page import FILE, page

@@ -185,7 +185,7 @@ print(partition_for_key(b"kafka", 12), type(DefaultPartitioner()).__name__)
         ("from kafka_assignors import RangeAssignor", "ImportError", "kafka-python"),
         ("from kafka_assignors import Group, guard", "ImportError", "kafka-python"),
         ("from kafka_assignors import *", "ImportError", "kafka-python"),
-        ("import kafka_assignors.kafka_python", "ImportError", "kafka-python"),
+        ("import kafka_assignors.clients.kafka_python", "ImportError", "kafka-python"),
         ("import kafka_assignors.aiokafka", "ImportError", "aiokafka"),
         ("import kafka_assignors.confluent", "ImportError", "confluent,kafka-python"),
         ("import kafka_assignors.producers.confluent", "ClientMissing", "confluent"),

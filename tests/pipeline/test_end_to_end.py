@@ -16,7 +16,7 @@ from kafka import TopicPartition as KafkaPartition
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from kafka_assignors import weights as weights_file
+from kafka_assignors.clients import weights as weights_file
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.history.timeline import Interval

@@ -26,7 +26,7 @@ from pyspark.sql import types as spark_types
 from rich.console import Console
 from typer.testing import CliRunner
 
-from kafka_assignors import weights as weights_file
+from kafka_assignors.clients import weights as weights_file
 from kafka_assignors.errors import MachineError, NoSuchGroup
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.broker.ports import free_ports

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import typer
 
-from kafka_assignors.cli.app import app
-from kafka_assignors.cli.later import real
+from kafka_assignors.operator.cli.app import app
+from kafka_assignors.operator.cli.later import real
 from tests.support.forked import run
 from tests.support.places import ROOT
 

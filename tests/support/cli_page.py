@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from kafka_assignors.cli.explain import explanations
 from kafka_assignors.frame import Common, Output
+from kafka_assignors.operator.cli.explain import explanations
 from tests.support.cli import commands
 from tests.support.places import ROOT
 
@@ -23,7 +23,7 @@ command's own help.
 Exit codes of all commands: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted. Usage is what you typed
 or wrote into a file: an option, a name, a setting. A command could not run if a broker, a group, a topic, a right, a
 package or the machine was in its way. An error is one sentence on stderr. `--json` prints JSON; its schemas are in
-`kafka_assignors/cli/schemas/`.
+`kafka_assignors/operator/cli/schemas/`.
 
 `plan`, `why`, `vote` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
 topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was

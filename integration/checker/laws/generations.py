@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from kafka_assignors import election
 from kafka_assignors.core import reading
 from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.timeline import partitions_of
+from kafka_assignors.operator import election
 
 from ...names import options_of
 from ..ledger import Generation, GroupRecord

@@ -30,7 +30,7 @@ from aiokafka.errors import (
     UnknownMemberIdError,
 )
 
-from kafka_assignors.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
+from kafka_assignors.clients.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history.events import partitions_json
 

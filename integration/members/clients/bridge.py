@@ -29,10 +29,10 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
+from kafka_assignors.clients.kafka_python.private import keep_rejoining
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
-from kafka_assignors.kafka_python.private import keep_rejoining
 
 from ...errors import HarnessError
 from ...registry import assignor_named

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from kafka_assignors.kafka_python.leader import leader_racks, partition_counts, replica_racks
+from kafka_assignors.clients.kafka_python.leader import leader_racks, partition_counts, replica_racks
 
 
 class Listening(Protocol):

@@ -7,7 +7,7 @@ only on their names. Ties in balance, racks, moves and spread go to the highest 
 Guarantee: affinity never costs balance, racks, moves or spread, and depends on no other member. When all members return
 under the same instance ids or client ids and nobody claims anything, each gets the same partitions as after any other
 full restart of these members. When one of n stays away, the others keep most of theirs (measured:
-tests/kafka_python/test_restart.py).
+tests/clients/kafka_python/test_restart.py).
 
 Source: Thaler & Ravishankar 1998, "Using name-based mappings to increase hit rates"; Gale & Shapley 1962 (`matched`).
 """

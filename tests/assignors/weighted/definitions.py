@@ -1,6 +1,7 @@
 """What docs/load.md promises, computed anew: by every assignment of a small group, by an integer program otherwise.
 
-It shares nothing with `kafka_assignors.core.weighted` and `kafka_assignors.plans.work_proof`: names and floats.
+It shares nothing with `kafka_assignors.core.weighted` and `kafka_assignors.operator.plans.work_proof`: names and
+floats.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
 from kafka_assignors.core.group import Group
-from kafka_assignors.plans.plan import Plan, plan
+from kafka_assignors.operator.plans.plan import Plan, plan
 
 from .every_option import Case, Name
 

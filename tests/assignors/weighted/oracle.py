@@ -12,8 +12,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.invariants import violations
-from kafka_assignors.plans import work_proof
-from kafka_assignors.plans.plan import Plan
+from kafka_assignors.operator.plans import work_proof
+from kafka_assignors.operator.plans.plan import Plan
 
 NEAR = 1e-6
 

@@ -84,7 +84,7 @@ def measure(members: Members, owned: dict[str, list[int]], now: int) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
-    monkeypatch.setattr("kafka_assignors.kafka_python.weighted.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kafka_assignors.clients.kafka_python.weighted.time.monotonic", lambda: now[0])
     return now
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.core.group.invariants import violations
-from kafka_assignors.plans import Plan, plan
-from kafka_assignors.plans.work_proof import check
+from kafka_assignors.operator.plans import Plan, plan
+from kafka_assignors.operator.plans.work_proof import check
 from tests.support.assignors.groups import MEMBER_IDS, TOPICS, groups, reordered
 
 PARTITIONS = st.tuples(st.sampled_from(TOPICS), st.integers(0, 6))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors.core.group import Group, Member, TopicPartition
-from kafka_assignors.plans.plan import Plan, plan
+from kafka_assignors.operator.plans.plan import Plan, plan
 from tests.support.examples import examples
 
 from .oracle import NEAR, Case, differences, drawn, wished

@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.plans import work_proof
-from kafka_assignors.plans.plan import Plan, plan
+from kafka_assignors.operator.plans import work_proof
+from kafka_assignors.operator.plans.plan import Plan, plan
 from tests.support.examples import examples
 
 from .every_option import middle

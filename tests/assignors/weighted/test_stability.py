@@ -16,8 +16,8 @@ import pytest
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.weighted.hysteresis import IN_A_ROW, PARTITION_S
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.plans.plan import Plan, plan
-from kafka_assignors.plans.values import Move
+from kafka_assignors.operator.plans.plan import Plan, plan
+from kafka_assignors.operator.plans.values import Move
 
 from .oracle import Case, drawn
 

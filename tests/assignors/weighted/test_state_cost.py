@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
 from kafka_assignors.core.group import Group, Member
-from kafka_assignors.plans.plan import plan
+from kafka_assignors.operator.plans.plan import plan
 from tests.support.examples import examples
 
 Name = tuple[str, int]

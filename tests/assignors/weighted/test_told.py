@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from kafka_assignors import WeightedAssignor, weights
+from kafka_assignors import WeightedAssignor
+from kafka_assignors.clients import weights
+from kafka_assignors.clients.weights import Weights
 from kafka_assignors.core.group import Partitions
 from kafka_assignors.core.group import options as options_
 from kafka_assignors.core.reading import decode as decode_group
@@ -31,7 +33,6 @@ from kafka_assignors.core.wire.protocol import (
 )
 from kafka_assignors.core.wire.weighted import Moving, Own, decode, encode, encode_within
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.weights import Weights
 
 
 def sent(**options: Any) -> bytes:

@@ -13,8 +13,8 @@ from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.weighted import engine
 from kafka_assignors.core.weighted.model import Wishes, model
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.plans import work_proof
-from kafka_assignors.plans.plan import plan
+from kafka_assignors.operator.plans import work_proof
+from kafka_assignors.operator.plans.plan import plan
 from tests.support.examples import examples
 
 from .every_option import Case, middle, small

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from benchmarks.clusters import cluster
+from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.group.invariants import violations
@@ -15,7 +16,6 @@ from kafka_assignors.core.group.order import HashedSet, hash_order
 from kafka_assignors.core.java import sticky
 from kafka_assignors.core.strategy import Decoded
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.kafka_python import CooperativeStickyAssignor, StickyAssignor
 from tests.support.assignors import golden
 from tests.support.assignors.groups import groups
 

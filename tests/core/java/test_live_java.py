@@ -23,10 +23,10 @@ from kafka.cluster import ClusterMetadata
 from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.metadata import MetadataResponse
 
+from kafka_assignors.clients.kafka_python import assignor
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group.assignment import Assignment
 from kafka_assignors.core.group.invariants import violations
-from kafka_assignors.kafka_python import assignor
 from tests.support.assignors import fuzz, golden, oracle
 from tests.support.assignors.live import ASSIGNORS, JOIN_GROUP, METADATA, JavaLeader, decoded, join_group, metadata
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kafka_assignors
+from kafka_assignors.clients.kafka_python import ASSIGNORS
 from kafka_assignors.core.group import Group, Member
 from kafka_assignors.core.reading import decoded
 from kafka_assignors.core.stateless import metaq, rocketmq
@@ -16,7 +17,6 @@ from kafka_assignors.core.stateless.ring import Ring, ketama, md5_word, numbered
 from kafka_assignors.core.strategies import STRATEGIES, strategy
 from kafka_assignors.core.wire.protocol import decode_assignment
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.kafka_python import ASSIGNORS
 from tests.support.assignors import family
 from tests.support.assignors.groups import MEMBER_IDS, RACKS, TOPICS, groups
 from tests.support.examples import examples

@@ -22,8 +22,8 @@ from kafka_assignors.core.group.invariants import violations
 from kafka_assignors.core.sticky import GOALS, cooperative, sticky
 from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.strategies import strategy
-from kafka_assignors.plans.certificate import Certificate, bound, check, positions, score
-from kafka_assignors.plans.prices import certify
+from kafka_assignors.operator.plans.certificate import Certificate, bound, check, positions, score
+from kafka_assignors.operator.plans.prices import certify
 from tests.support.assignors import fuzz, uniform2
 from tests.support.assignors.groups import groups, reordered
 from tests.support.assignors.objectives import worth

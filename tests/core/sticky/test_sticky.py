@@ -10,7 +10,7 @@ import pytest
 from kafka_assignors.core.group import Group, Member, TopicPartition, claims
 from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.sticky import cooperative, levels, maxflow, sticky
-from kafka_assignors.plans import plan
+from kafka_assignors.operator.plans import plan
 
 
 def loads(assignment):

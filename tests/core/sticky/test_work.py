@@ -13,8 +13,8 @@ from kafka_assignors.core.group.claims import resolve
 from kafka_assignors.core.sticky import cheapest, flow, sticky, transport
 from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.core.sticky.racks import position_costs
-from kafka_assignors.plans.certificate import bound, score
-from kafka_assignors.plans.prices import certify
+from kafka_assignors.operator.plans.certificate import bound, score
+from kafka_assignors.operator.plans.prices import certify
 
 NESTED = Shape(partitions=3000, members=120, topics=60, sets="nested", varieties=60, racks=6, seed=5)
 BUNDLES = Shape(

@@ -16,6 +16,7 @@ from random import Random
 import pytest
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
+from kafka_assignors.clients.kafka_python import leader
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.indexed import Indexed
@@ -24,7 +25,6 @@ from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.sticky.racks import position_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
-from kafka_assignors.kafka_python import leader
 from tests.support.work import lines
 
 LINES = 2_000_000

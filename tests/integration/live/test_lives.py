@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.clients.kafka_python import ASSIGNORS
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
@@ -20,7 +21,6 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender, read_back
 from kafka_assignors.integration.topics import create_topics
-from kafka_assignors.kafka_python import ASSIGNORS
 from tests.support.integration.records import read_twice
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.loop import told
+from kafka_assignors.clients.weights import Weights
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.checker.verdict import Verdict
@@ -23,7 +24,6 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.topics import create_topics
-from kafka_assignors.weights import Weights
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 SESSION_MS = 4000

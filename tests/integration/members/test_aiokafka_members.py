@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from kafka_assignors import aiokafka
+from kafka_assignors.clients import aiokafka
+from kafka_assignors.clients.kafka_python import assignors as kafka_python
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.kafka_python import assignors as kafka_python
 from tests.support.kafka_python.polling import DEADLINE_S, Polling
 
 pytestmark = pytest.mark.broker

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.election import elect
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.history import History
@@ -17,6 +16,7 @@ from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.process import MemberProcess
 from kafka_assignors.integration.records import Record, send
+from kafka_assignors.operator.election import elect
 from tests.support.integration.planted import Custom
 
 pytestmark = pytest.mark.broker

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from kafka_assignors import WeightedAssignor
+from kafka_assignors.clients.weights import Weights, parse, read
 from kafka_assignors.core.wire.weighted import decode
 from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.integration.broker import Broker
@@ -24,7 +25,6 @@ from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.load import balance, keys, weights
 from kafka_assignors.pipeline.sources import brokers
 from kafka_assignors.pipeline.sources import read as pipeline_read
-from kafka_assignors.weights import Weights, parse, read
 
 START = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -74,7 +74,7 @@ def test_any_walk_within_a_fifth_moves_nothing_and_no_weight_is_further_off() ->
 KILLED = """
 import os, resource, signal, sys
 from pathlib import Path
-from kafka_assignors.weights import Weights
+from kafka_assignors.clients.weights import Weights
 from kafka_assignors.pipeline.load.weights import write
 path, sizes = Path(sys.argv[1]), range(*map(int, sys.argv[2:]))
 signals = set()

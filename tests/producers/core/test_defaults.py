@@ -71,7 +71,7 @@ def test_the_table_marks_where_clients_disagree():
 def test_no_broker_client_or_array_library_is_loaded():
     """Cold, the answer comes within half a second of CPU."""
     code = (
-        "import sys; from kafka_assignors.cli.app import main; "
+        "import sys; from kafka_assignors.operator.cli.app import main; "
         "main(['keys', 'place', 't', 'k', '--partitions', '6']); print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from kafka_assignors.kafka_python import CooperativeStickyAssignor, RangeAssignor, private
+from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, RangeAssignor, private
 from kafka_assignors.producers.kafka_python import DefaultPartitioner
 
 

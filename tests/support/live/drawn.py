@@ -16,10 +16,10 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from kafka_assignors.cli.app import main
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics
-from kafka_assignors.live.cluster import LiveCluster
+from kafka_assignors.operator.cli.app import main
+from kafka_assignors.operator.live.cluster import LiveCluster
 from tests.support.waiting import until
 
 Owned = dict[str, dict[str, list[int]]]

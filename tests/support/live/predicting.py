@@ -16,11 +16,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_assignors.cli.app import main
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.coordinator_log import GroupCommitted, assigned
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics
+from kafka_assignors.operator.cli.app import main
 from tests.support.waiting import until
 
 from .light import LightMember

@@ -1,0 +1,37 @@
+"""Classes whose options are keywords: the error for a misspelt option lists all options."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Mapping
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from ..core.declaration import unknown
+from ..errors import ConfigError
+
+
+class KeywordOptions(ABCMeta):
+    """Metaclass of the assignors. ``help``, IDEs and type checkers still see the signature of ``__init__``.
+
+    A class may have ``lacks``: options of its family that it hasn't -> the reason.
+    """
+
+    lacks: Mapping[str, str] = {}
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make an instance; raises `ConfigError` for a keyword that ``__init__`` does not have."""
+        known = cls.__signature__.parameters
+        if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
+            for option in kwargs:
+                if option in cls.lacks:
+                    raise ConfigError(f"{cls.__name__} has no option {option!r}: {cls.lacks[option]}")
+                if option not in known:
+                    raise unknown(cls.__name__, option, known)
+        return super().__call__(*args, **kwargs)
+
+    @property
+    def __signature__(cls) -> Signature:
+        """The signature of ``__init__``; without this `inspect` would show the one of ``__call__``."""
+        whole = signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(parameters=[*whole.parameters.values()][1:])

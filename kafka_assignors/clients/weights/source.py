@@ -1,0 +1,168 @@
+"""What a member by work knows and tells, for every client.
+
+Its weights come from a mapping, a callable, the pipeline's file, or a meter.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import Any
+
+from ...core.weighted.hysteresis import Rests
+from ...core.weighted.meter import Meter
+from ...core.weighted.model import Floats, Weights, checked
+from ...core.wire import choice
+from ...core.wire import weighted as carried
+from ...errors import ConfigError
+from .. import weights as weights_file_
+from ..fact_log import log
+
+
+class WeightSource:
+    """One member's source.
+
+    Args:
+        name: The assignor's protocol name, for warnings.
+        weights: ``{("orders", 0): 12.5}``, ``{"orders": [12.5, 3.0]}``, or a callable that returns one of these.
+        weights_file: The pipeline's weights file.
+        meter: One of `options.KINDS`.
+        of: What the numbers are, for warnings.
+
+    Attributes:
+        meter: The meter, or None.
+
+    Raises:
+        ConfigError: More than one of them is given, or one is not as described.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        weights: Weights | Callable[[], Weights] | None = None,
+        weights_file: str | PathLike[str] | None = None,
+        meter: str | None = None,
+        *,
+        of: str = "weights",
+    ) -> None:
+        given = {"weights": weights, "weights_file": weights_file, "meter": meter}
+        if len(several := [each for each, value in given.items() if value is not None]) > 1:
+            raise ConfigError(f"give {several[0]} or {several[1]}, not both")
+        self._name, self._of, self._said = name, of, ""
+        self._callable = weights if callable(weights) else None
+        self._fixed = {} if callable(weights) else choice.arrays(checked(weights))
+        self._file = None if weights_file is None else fspath(weights_file)
+        self.meter = None if meter is None else Meter(meter)
+
+    def known(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> Mapping[str, Floats]:
+        """What this member knows; nothing where its source fails, which is warned of once.
+
+        Args:
+            owned: The topic-partitions that it owns.
+            generation: The group's generation.
+            now: The meter's clock, in seconds.
+
+        Returns:
+            topic -> weight per partition, NaN if unknown.
+        """
+        if self.meter is not None:
+            return self.meter.weights(owned, generation, now)
+        if self._file is not None:
+            found = weights_file_.read(self._file)
+            if isinstance(found, weights_file_.NoWeights):
+                self.warn(f"{found}; this member sends no weights", once=found.kind)
+                return {}
+            self._said = ""
+            return choice.arrays({topic: list(each) for topic, each in found.topics.items()})
+        if self._callable is None:
+            return self._fixed
+        try:
+            known = choice.arrays(checked(self._callable()))
+        except Exception as error:  # whatever a user's code raises must not end the join
+            why = f"{type(error).__name__}: {error}"
+            self.warn(f"the callable for {self._of} failed: {why}; this member sends no {self._of}")
+            return {}
+        self._said = ""
+        return known
+
+    def warn(self, text: str, once: str = "") -> None:
+        """Log a warning, unless the last one was about the same: `once`, or `text` without it."""
+        if (about := once or text) != self._said:
+            log.warning("%s: %s", self._name, text)
+        self._said = about
+
+
+class Figures:
+    """What one member knows of itself and of partitions.
+
+    Args:
+        name: The assignor's protocol name, for warnings.
+        given: The valid arguments of the assignor's constructor, by name (`core.weighted.options`).
+        meter: What it measures; None for nothing.
+
+    Attributes:
+        source: Where its weights come from.
+        capacity: Its capacity.
+        rests: Which partitions rest; none without the hysteresis.
+
+    Raises:
+        ConfigError: Two sources of weights are given.
+    """
+
+    def __init__(self, name: str, given: Mapping[str, Any], meter: str | None = None) -> None:
+        weights = given["weights"] if "weights" in given else given["lag"]
+        self.source = WeightSource(name, weights, given.get("weights_file"), meter)
+        self._state = WeightSource(name, given.get("state"), of="state")
+        self.capacity: float = given["capacity"]
+        most = given.get("max_work")
+        self._own = carried.Own(
+            self.capacity, priority=given.get("priority", 0), max_work=math.inf if most is None else most
+        )
+        self.rests = Rests(given["partition_rest_s"] if given["hysteresis"] else 0.0)
+        self._number = uuid.uuid4().hex
+
+    def user_data(  # one parameter per field of the user data
+        self,
+        claimed: Collection[tuple[str, int]],
+        owned: Collection[tuple[str, int]],
+        topics: Collection[str],
+        generation: int,
+        rack: str | None,
+        instance_id: str | None,
+        told: bytes,
+        now: float,
+        checks: int = 0,
+        asked: int = 0,
+    ) -> bytes:
+        """The user data of this member's subscription. What doesn't fit into a record is warned of once.
+
+        Args:
+            claimed: The partitions that it claims in user data.
+            owned: The partitions that it owns, or gave up for this join.
+            topics: The topics that it subscribes to; it tells figures of these alone.
+            generation: The generation in which it got them.
+            rack: Its rack.
+            instance_id: Its ``group.instance.id``.
+            told: Its options, from `core.group.options.tell`.
+            now: The meter's clock, in seconds.
+            checks: Consecutive checks of its loop that found it to stand out.
+            asked: How often its loop has asked for a rebalance.
+        """
+        weights = {t: known for t, known in self.source.known(owned, generation, now).items() if t in topics}
+        state = {t: known for t, known in self._state.known(owned, generation, now).items() if t in topics}
+        data, why = carried.encode_within(
+            claimed,
+            generation,
+            rack,
+            instance_id,
+            told,
+            replace(self._own, checks=checks, asked=asked),
+            choice.chosen(weights, owned, instance_id or self._number),
+            carried.Moving(choice.chosen(state, owned, "", others=0), self.rests.resting(owned, now)),
+        )
+        if why:
+            self.source.warn(why)
+        return data

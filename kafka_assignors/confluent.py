@@ -1,0 +1,7 @@
+"""The bridge for confluent-kafka, under the name that applications import (`clients.confluent`)."""
+
+from __future__ import annotations
+
+from .clients.confluent import BridgedConsumer
+
+__all__ = ["BridgedConsumer"]

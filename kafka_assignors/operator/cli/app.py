@@ -1,0 +1,280 @@
+"""The commands of ``kafka-assignors``: their options and help. Each imports its work when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...frame import NAME, USAGE, Common, Output, command, guarded
+from .arguments import grown, joining, offers, separated, sizes
+from .later import CommandPlace, Later, add
+
+app = typer.Typer(
+    name=NAME, cls=Later, no_args_is_help=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Kafka consumer groups: what an assignor would do, why a group rebalanced, and tests that prove it.",
+    epilog="Exit codes: 0 yes, 1 no, 2 usage, 3 could not run, 4 unknown, 130 interrupted.",
+)  # fmt: skip
+
+LIVE = "Live groups (read only)"
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"{NAME} {version(NAME)}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 (its callback does the work)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+@app.command(
+    rich_help_panel=LIVE, epilog=f"Example: {NAME} plan billing -b localhost:9092 --add 2 -A cooperative-sticky"
+)
+@command
+def plan(  # options of the command line
+    common: Common,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--assignor",
+            "-A",
+            metavar="NAME",
+            show_default=False,
+            help="Plan with this one, as NAME or NAME:option=value; repeat for more. "
+            "Default: the elected one, range, sticky and cooperative-sticky.",
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option("--add", metavar="N", help="So many members join; or their client ids.", show_default=False),
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--remove", metavar="MEMBER", help="These members leave: client ids, or a number.", show_default=False
+        ),
+    ] = None,
+    add_partitions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-partitions", metavar="TOPIC:COUNT", help="A topic grows to so many partitions.", show_default=False
+        ),
+    ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            "--members", metavar="A..B", help="How many members? The loads at these group sizes.", show_default=False
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the plans.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Compute kept plans again, without a broker.", show_default=False
+        ),
+    ] = None,
+) -> int:
+    """Show what each assignor would do to a live group: what moves and why, with proven bounds. Changes nothing."""
+    count, named = joining(add)
+    leaving, growing, wanted_sizes = tuple(separated(remove)), grown(add_partitions), sizes(members)
+    if group is not None and not (assignor or save or replay):  # these are checked first, by the modules below
+        common.reach("kafka")
+    from ..live.group import Change
+    from . import plan as work
+
+    change = Change(count, leaving, growing, named)
+    return work.run(common, work.Wanted(group, tuple(assignor or ()), change, save, replay, wanted_sizes))
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} groups 'billing*' -b localhost:9092")
+@command
+def groups(
+    common: Common,
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="GROUP...", help="Group ids or shell patterns; all groups without.", show_default=False),
+    ] = None,
+) -> int:
+    """List groups: state, assignor, members, lag, and how long ago they rebalanced."""
+    common.reach("kafka")
+    from . import groups as work
+
+    return work.run(common, patterns or ())
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} why billing -b localhost:9092 --last 20")
+@command
+def why(
+    common: Common,
+    group: GroupName,
+    last: Annotated[
+        int, typer.Option("--last", "-n", metavar="N", min=1, help="Rebalances to show, the last ones.")
+    ] = 10,
+) -> int:
+    """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
+    common.reach("kafka")
+    from . import why as work
+
+    return work.run(common, group, last)
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} vote billing -b localhost:9092 --adding sticky,range")
+@command
+def vote(
+    common: Common,
+    group: GroupName,
+    adding: Annotated[
+        str | None,
+        typer.Option("--adding", metavar="LIST", help="May a member with this list join?", show_default=False),
+    ] = None,
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offer", metavar="MEMBER=LIST", show_default=False,
+            help="A member's list, which no broker tells; '*=LIST' for all others. Repeat for more.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="NAME", help="Tell the bounces that change to this one.", show_default=False),
+    ] = None,
+) -> int:  # fmt: skip
+    """Tell which assignor wins the next election, who may join, and the safe order of bounces."""
+    lists = offers(offer)
+    common.reach("kafka")
+    from . import vote as work
+
+    return work.run(common, group, separated([adding] if adding else None), lists, to)
+
+
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} exporter billing shipping -b localhost:9092 --port 9108")
+@command
+def exporter(
+    common: Common,
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.", show_default=False)],
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
+    ] = 9108,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Tell each partition's owner: one series per partition.")
+    ] = False,
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            "--otlp", metavar="URL", show_default=False,
+            help="Also send them to an OpenTelemetry collector, by OTLP over HTTP: http://collector:4318.",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
+    """Serve rebalances, their causes and costs to Prometheus, counted from now on. Changes nothing."""
+    if otlp is None:  # its URL is checked first, by the module below
+        common.reach("kafka", "prometheus_client")
+    from . import exporter as work
+
+    return work.run(common, groups, port, listen, partitions, otlp)
+
+
+TESTS = "Tests and brokers"
+RECORDS = "Records and keys"
+HELP = "Help"
+
+_HARNESS, _PRODUCERS, _PIPELINE = "integration.commands.cli", "producers.commands", "pipeline.cli"
+add(
+    app,
+    "watch",
+    CommandPlace(_HARNESS, "watch"),
+    "Show owners, lag, silent members and rebalances of live groups.",
+    LIVE,
+)
+add(app, "up", CommandPlace(_HARNESS, "up"), "Run a broker, or a cluster, to play with.", TESTS)
+add(app, "demo", CommandPlace(_HARNESS, "demo"), "Disturb groups on a real broker and write a page.", TESTS)
+add(app, "test", CommandPlace(_HARNESS, "run"), "Play a scenario on a real broker and judge it.", TESTS)
+add(app, "judge", CommandPlace(_HARNESS, "judge"), "Judge a kept history again, without a broker.", TESTS)
+
+_report = typer.Typer(
+    cls=Later, help="Load, skew and ownership from topics, histories and the coordinator's log, by Spark."
+)
+add(_report, "run", CommandPlace(_PIPELINE, "run"), "Read topics and groups, write tables, findings and owners.")
+add(_report, "stream", CommandPlace(_PIPELINE, "stream"), "Add new records to the tables, in batches.")
+add(_report, "page", CommandPlace(_PIPELINE, "report"), "Draw the tables of a run as one page.")
+app.add_typer(_report, name="report", rich_help_panel=RECORDS)
+
+_keys = typer.Typer(
+    cls=Later, help="Where a topic's keys lie, which hash placed them, and what more partitions would move."
+)
+add(_keys, "place", CommandPlace(_PRODUCERS, "place"), "Tell where a key lives for every client's default partitioner.")
+add(_keys, "audit", CommandPlace(_PRODUCERS, "audit"), "Name the hash that placed a topic's keys, and the strays.")
+add(_keys, "growth", CommandPlace(_PRODUCERS, "growth"), "Tell the share of keys that another partition count moves.")
+app.add_typer(_keys, name="keys", rich_help_panel=RECORDS)
+
+
+@app.command(rich_help_panel=HELP, epilog=f"Example: {NAME} explain R3")
+@command
+def explain(
+    common: Output,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A law (O1), a finding (hot-key) or a cause (restarted).",
+                       show_default=False),
+    ] = None,
+) -> int:  # fmt: skip
+    """Explain a law of the judge, a finding of the pipeline, or a cause told by why. Without NAME: list all."""
+    from . import explain as work
+
+    return work.run(common, name)
+
+
+@app.command(rich_help_panel=HELP, epilog=f"Example: {NAME} doctor -b localhost:9092 --group billing")
+@command
+def doctor(
+    common: Common,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GROUP", help="May the user see it?", show_default=False)
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="May the user see it?", show_default=False)
+    ] = None,
+    groups: Annotated[bool, typer.Option("--groups", help="List the groups that the user may see.")] = False,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config",
+            metavar="FILE",
+            show_default=False,
+            help="A consumer's settings: which of them does KIP-848 refuse or change?",
+        ),
+    ] = None,
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Whose: java, librdkafka, kafka-python or aiokafka.")
+    ] = "java",
+) -> int:
+    """Check what the commands need: Python, packages, Java, jars; with -b the cluster, rights and clock."""
+    from . import doctor as work
+
+    return work.run(common, group, topic, groups, None if client_config is None else (client_config, client))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return guarded(app, arguments)

@@ -1,0 +1,388 @@
+"""A live group, read with admin requests and from the coordinator's log.
+
+It joins no group, commits nothing and creates nothing. kafka-python's errors pass through. Permissions: Describe on the
+group and on its topics; Read on ``__consumer_offsets`` for the log.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import re
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from typing import Any, TypeVar
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError, for_code
+
+from ...connection import Connection, Right, brokers, denied, needing, require_cluster
+from ...core.group import TopicPartition
+from ...errors import ClusterError, NoSuchGroup, WireError
+from ...history.coordinator_log import COORDINATOR_TOPIC, GroupCommitted, decode, partition_of
+from ...history.generations import Log, Logged
+from .described import describe
+from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log, from_description
+from .silence import Position
+
+_SILENT_S = 15
+"""Seconds without a record after which reading gives up."""
+
+_POLL_S = 0.2
+"""Seconds between two looks at a group in a rebalance, or at a coordinator that is starting."""
+
+_COORDINATOR_S = 10
+"""Seconds for which a coordinator may be starting or moving. The first question about a group makes a new broker create
+the coordinator's log, and is refused meanwhile."""
+
+_MOVED = 16
+_STARTING = (14, 15, _MOVED)
+"""Kafka's codes of a coordinator that loads its log, isn't there yet, or has moved to another broker."""
+
+_CODE = re.compile(r"\[Error (\d+)\]")
+"""How kafka-python's text of an error in a description begins."""
+
+T = TypeVar("T")
+
+
+class LiveCluster:
+    """Reads groups of one cluster; a context manager.
+
+    Args:
+        where: ``host:port``, several separated by commas; or a connection.
+
+    Raises:
+        ClusterError: No broker answers within `timeout_s` seconds.
+        AccessRefused: The cluster refuses the user.
+    """
+
+    def __init__(self, where: str | Connection, timeout_s: float = 5) -> None:
+        self.connection = Connection.of(where)
+        require_cluster(self.connection, timeout_s)
+        self._admin = self._client()
+
+    def _client(self) -> KafkaAdminClient:
+        return KafkaAdminClient(**self.connection.kafka_python(), client_id="kafka-assignors")
+
+    def __enter__(self) -> LiveCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+
+    def groups(self) -> dict[str, str]:
+        """Group -> its type: ``classic``, ``consumer``, …; only groups that the user may see."""
+        listed = self._coordinated(self._admin.list_groups, "the groups")
+        return {each["group_id"]: each.get("group_type") or "classic" for each in listed}
+
+    def group(self, name: str, *, sent: bool = False) -> LiveGroup:
+        """A group as its coordinator describes it.
+
+        Args:
+            name: The group.
+            sent: Also what its members sent as they joined, which takes two more connections. Brokers before Kafka 2.4
+                don't tell; then the members lack it.
+
+        Raises:
+            NoSuchGroup: The cluster has no such group.
+            ClusterError: Its coordinator is not available.
+            AccessRefused: The user may not see it.
+        """
+        try:
+            live = self._as_sent(name) if sent else None
+            if live is None:
+                live = self._described(name)
+        except ClusterError:
+            if name in self.groups():
+                raise
+            return self._other(name)  # a broker that can't create the coordinator's log has no groups
+        except KafkaError as error:
+            if (refused := denied(self.connection, error, Right("Describe", "Group", name))) is not None:
+                raise refused from error
+            if isinstance(error, GroupIdNotFoundError):
+                return self._other(name)
+            raise
+        return self._other(name) if live.state == "Dead" else live
+
+    def _as_sent(self, name: str) -> LiveGroup | None:
+        """A group with what its members sent; None if its coordinator doesn't tell."""
+
+        def asked() -> LiveGroup:
+            described = describe(self.connection, name)
+            if described.error:
+                raise for_code(described.error)(f"group {name!r}")
+            return from_description(name, described)
+
+        try:
+            return self._coordinated(asked, f"group {name!r}")
+        except (OSError, WireError):
+            return None
+
+    def _described(self, name: str) -> LiveGroup:
+        """A group by kafka-python's admin client, which doesn't tell what members sent."""
+
+        def asked() -> Mapping[str, Any]:
+            described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
+            found = _CODE.match(str(described["error"] or ""))
+            if found is not None:
+                raise for_code(int(found[1]))(described["error"])
+            return described
+
+        try:
+            described = self._coordinated(asked, f"group {name!r}")
+        except ValueError:  # it decodes members' bytes, which may be anything
+            if (live := self._as_sent(name)) is None:
+                raise
+            return live
+        listed = [_member(each) for each in described["members"]]
+        members = tuple(sorted(listed, key=lambda m: m.member_id))
+        return LiveGroup(
+            name, described["group_state"], "classic", described["protocol_data"], members,
+            listed=tuple(member.member_id for member in listed),
+        )  # fmt: skip
+
+    def _coordinated(self, ask: Callable[[], T], what: str) -> T:
+        """What a coordinator answers, which may still be starting.
+
+        Raises:
+            ClusterError: It is starting for `_COORDINATOR_S`.
+        """
+        deadline = time.monotonic() + _COORDINATOR_S
+        while True:
+            try:
+                return ask()
+            except KafkaError as error:
+                if getattr(error, "errno", None) not in _STARTING:
+                    raise
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"{self.connection}: the coordinator of {what} is not available for {_COORDINATOR_S} s: "
+                        f"{' '.join(str(error).split())}; are the brokers of {COORDINATOR_TOPIC} up?"
+                    ) from error
+                if error.errno == _MOVED:
+                    self._admin.close()
+                    self._admin = self._client()  # the old one remembers the coordinator that it asked
+            time.sleep(_POLL_S)
+
+    def group_at_rest(self, name: str, timeout_s: float = 10) -> LiveGroup:
+        """A group between two rebalances. During one, the coordinator tells neither subscriptions nor assignments.
+
+        Raises:
+            NoSuchGroup: The cluster has no such group.
+            ClusterError: It does not come to rest in `timeout_s` seconds.
+            AccessRefused: The user may not see it.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (live := self.group(name)).rebalancing:
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"group {name!r} is in a rebalance ({live.state}) for {timeout_s:g} s; ask again later"
+                )
+            time.sleep(_POLL_S)
+        return live
+
+    def topics(self, wanted: Collection[str]) -> LiveTopics:
+        """Partition counts and racks of topics; absent topics are left out.
+
+        Raises:
+            AccessRefused: The user may not see one of them.
+        """
+        if not wanted:
+            return LiveTopics({})
+        racks = {node.node_id: node.rack for node in brokers(self.connection)}
+        with needing(self.connection, *(Right("Describe", "Topic", topic) for topic in wanted)):
+            described = self._admin.describe_topics(sorted(wanted))
+            for topic in described:
+                if topic["error_code"] == TopicAuthorizationFailedError.errno:
+                    raise TopicAuthorizationFailedError(topic["name"])
+        there = {
+            topic["name"]: sorted(topic["partitions"], key=lambda p: p["partition_index"])
+            for topic in described
+            if topic["error_code"] == 0
+        }
+        counts = {name: len(partitions) for name, partitions in there.items()}
+        ids = {t["name"]: _printed(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
+        if not any(racks.values()):
+            return LiveTopics(counts, ids=ids)
+        return LiveTopics(
+            counts,
+            {
+                name: [{rack for node in p["replica_nodes"] if (rack := racks.get(node))} for p in partitions]
+                for name, partitions in there.items()
+            },
+            {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
+            ids,
+        )
+
+    def positions(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+        """What a group has committed of topic-partitions, and where they end.
+
+        Raises:
+            AccessRefused: The user may not see one of the topics.
+        """
+        if not owned:
+            return {}
+        wanted = [KafkaTopicPartition(*tp) for tp in owned]
+        rights = [Right("Describe", "Group", group), *(Right("Describe", "Topic", tp.topic) for tp in owned)]
+        with needing(self.connection, *rights):
+            committed = self._coordinated(lambda: self._admin.list_group_offsets({group: wanted})[group], group)
+            ends = self._admin.list_partition_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
+        known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
+        return {TopicPartition(*tp): Position(known.get(tp), ends[tp].offset) for tp in wanted}
+
+    def committed(self, group: str, topics: Collection[str] = ()) -> dict[TopicPartition, Position]:
+        """All that a group has committed, of partitions that exist, and where these end.
+
+        Args:
+            group: The group.
+            topics: Topics that it reads. Of others, a broker leaves out those that the user may not see.
+
+        Raises:
+            AccessRefused: The user may not see the group, or one of `topics`.
+        """
+        with needing(self.connection, Right("Describe", "Group", group)):
+            found = self._coordinated(lambda: self._admin.list_group_offsets({group: None})[group], group)
+        there = self.topics({*topics, *(tp.topic for tp in found)}).counts
+        return self.positions(group, [TopicPartition(*tp) for tp in found if tp.partition < there.get(tp.topic, 0)])
+
+    def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
+        """A group's records in the coordinator's log.
+
+        Args:
+            group: The group.
+            most: Offsets to read, the last ones.
+            progress: Called with the share read so far, 0 to 1.
+
+        Raises:
+            AccessRefused: The user may not read the log.
+            NoSuchGroup: The log does not exist yet.
+            ClusterError: The cluster stops responding.
+
+        Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
+        """
+        with closing(self.reader()) as consumer, needing(self.connection, Right("Read", "Topic", COORDINATOR_TOPIC)):
+            at = self.coordinator_partition(consumer, group)
+            consumer.assign([at])
+            begin, end = consumer.beginning_offsets([at])[at], consumer.end_offsets([at])[at]
+            first = max(begin, end - most)
+            consumer.seek(at, first)
+            records = tuple(self._records(consumer, at, first, end, group, progress))
+        return Log(records, first == begin)
+
+    def broker_assigned(self, group: str, log: Log) -> LiveGroup:
+        """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
+        return from_broker_log(group, (each.value for each in log.records), self.topic_names())
+
+    def topic_names(self) -> dict[str, str]:
+        """Topic id, as Kafka prints it -> name, of the topics that the user may see."""
+        described = self._admin.describe_topics()
+        return {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
+
+    def _records(
+        self,
+        consumer: KafkaConsumer,
+        at: KafkaTopicPartition,
+        first: int,
+        end: int,
+        group: str,
+        progress: Callable[[float], None] | None,
+    ) -> Iterator[Logged]:
+        deadline = time.monotonic() + _SILENT_S
+        while (position := consumer.position(at)) < end:
+            if progress is not None:
+                progress((position - first) / max(1, end - first))
+            polled = consumer.poll(timeout_ms=500)
+            for record in polled.get(at, ()):
+                if record.offset < end and group_of(record.key) == group:
+                    yield Logged(record.timestamp, decode(record.key, record.value))
+            if polled or consumer.position(at) > position:
+                deadline = time.monotonic() + _SILENT_S
+            elif time.monotonic() > deadline:
+                raise ClusterError(
+                    f"{COORDINATOR_TOPIC}-{at.partition} returned no record for {_SILENT_S} s at offset {position} of "
+                    f"{end}; is its leader up?"
+                )
+
+    def coordinator_partition(self, consumer: KafkaConsumer, group: str) -> KafkaTopicPartition:
+        """The partition of the coordinator's log that has a group's records.
+
+        Raises:
+            NoSuchGroup: The log does not exist yet.
+        """
+        partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
+        if not partitions:
+            self._require_visible()
+            raise NoSuchGroup(
+                f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
+            )
+        return KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+
+    def reader(self, **settings: Any) -> KafkaConsumer:
+        """A consumer for the coordinator's log; without a group id it neither joins nor commits."""
+        return KafkaConsumer(
+            **self.connection.kafka_python(), group_id=None, enable_auto_commit=False, exclude_internal_topics=False,
+            isolation_level="read_committed", allow_auto_create_topics=False, metrics_enabled=False,
+            **{"fetch_max_wait_ms": 100, **settings},
+        )  # fmt: skip
+
+    def _require_visible(self) -> None:
+        for topic in self._admin.describe_topics([COORDINATOR_TOPIC]):
+            if topic["error_code"] == TopicAuthorizationFailedError.errno:
+                raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
+
+    def _other(self, name: str) -> LiveGroup:
+        """A group that isn't classic; raises if there is none of that name."""
+        listed = self.groups()
+        kind = listed.get(name, "").lower()
+        if kind == "consumer":
+            return LiveGroup(name, "", "consumer", "", ())
+        if kind and kind != "classic":
+            raise ClusterError(f"group {name!r} is a {kind} group; consumer groups can be read")
+        near = difflib.get_close_matches(name, listed, 2, 0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else "list the groups with: kafka-assignors groups"
+        raise NoSuchGroup(f"{self.connection} has no group {name!r}; {hint}")
+
+
+def group_of(key: bytes | None) -> str | None:
+    """The group of a record in the coordinator's log, without decoding the record; None if it has none.
+
+    A key is its version (2 bytes), the length of the group's name (2 bytes), the name and more.
+    """
+    if key is None or len(key) < 4:
+        return None
+    name = key[4 : 4 + int.from_bytes(key[2:4], "big")]
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def last_generation(log: Log) -> GroupCommitted | None:
+    """The last committed generation in a log; None if it has none."""
+    return next((each.value for each in reversed(log.records) if isinstance(each.value, GroupCommitted)), None)
+
+
+def _printed(topic_id: Any) -> str:
+    """A topic's id as Kafka prints it."""
+    data = topic_id.bytes if isinstance(topic_id, uuid.UUID) else uuid.UUID(str(topic_id)).bytes
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _member(said: Mapping[str, Any]) -> LiveMember:
+    # Bytes stay where kafka-python couldn't decode them: a member of another protocol type, or in a rebalance.
+    joined = said["member_metadata"] if isinstance(said["member_metadata"], Mapping) else {}
+    given = said["member_assignment"] if isinstance(said["member_assignment"], Mapping) else {}
+    assigned = (TopicPartition(t["topic"], p) for t in given.get("assigned_partitions") or [] for p in t["partitions"])
+    return LiveMember(
+        said["member_id"],
+        said["client_id"],
+        said["client_host"].removeprefix("/"),
+        frozenset(joined.get("topics") or ()),
+        tuple(sorted(assigned)),
+        said.get("group_instance_id"),
+        joined.get("rack_id") or None,
+    )

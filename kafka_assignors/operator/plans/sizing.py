@@ -1,0 +1,232 @@
+"""How many members does a group need? The assignments of a strategy for several group sizes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...core.group import NO_GENERATION, Group, Member, Partitions
+from ...core.group.claims import resolve
+from ...core.group.indexed import UNASSIGNED
+from ...core.group.order import lasting
+from ...core.reading import decoded
+from ...core.sticky import sticky
+from ...core.strategies import ByWork
+from ...core.strategy import Strategy
+from ...core.weighted.report import report
+from ...errors import ConfigError
+from .certificate import positions
+
+FORMAT = "kafka-assignors sizing"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """A group of some size.
+
+    Args:
+        members: Number of members.
+        greatest: The greatest load: partitions, or work / capacity under ``weighted``.
+        mean: The mean load.
+        least: Lower bound on the greatest load over all assignments.
+        idle: Members without a partition.
+        moves: Partitions that change their owner when the group comes from the size before, on the way from its
+            current size; at the current size, from what its members hold.
+    """
+
+    members: int
+    greatest: float
+    mean: float
+    least: float
+    idle: int
+    moves: int
+
+    @property
+    def ratio(self) -> float:
+        """Greatest / mean load; 1 is perfect balance, and 1 where there is no load."""
+        return self.greatest / self.mean if self.mean else 1.0
+
+    @property
+    def spare(self) -> float:
+        """Share of the group's capacity that is free when its busiest member has no time left."""
+        return 1 - self.mean / self.greatest if self.greatest else 0.0
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """A group at several sizes; ``str(sizing)`` is a table.
+
+    Args:
+        strategy: Name of the strategy.
+        options: Its options.
+        now: The group's current number of members.
+        sizes: One row per size, ascending.
+    """
+
+    strategy: str
+    options: Mapping[str, Any]
+    now: int
+    sizes: tuple[Size, ...]
+
+    def fewest(self, most: float) -> int | None:
+        """The smallest number of members at which no load exceeds `most`; None if no size here reaches that."""
+        return next((size.members for size in self.sizes if size.greatest <= most), None)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        what = "work / capacity" if self.strategy == "weighted" else "partitions"
+        yield f"{self.strategy}: {what} per member, by size of the group; it has {_many(self.now)} now"
+        yield f"{'members':>9}{'greatest':>10}{'mean':>9}{'max/mean':>10}{'spare':>7}{'idle':>6}{'moves':>9}"
+        for size in self.sizes:
+            mark = "*" if size.members == self.now else " "
+            yield (
+                f"{mark}{size.members:>8,}{size.greatest:>10,.6g}{size.mean:>9,.4g}{size.ratio:>10.2f}"
+                f"{size.spare:>7.0%}{size.idle:>6,}{size.moves:>9,}"
+            )
+        lowest = min(size.greatest for size in self.sizes)
+        first = next(size for size in self.sizes if size.greatest <= lowest)
+        if first is not self.sizes[-1]:
+            yield f"more than {_many(first.members)} do not lower the greatest load"
+
+    def to_json(self) -> str:
+        """The sizing as one line of JSON."""
+        value = {
+            "format": FORMAT,
+            "version": VERSION,
+            "strategy": self.strategy,
+            "options": self.options,
+            "now": self.now,
+            "sizes": [asdict(size) for size in self.sizes],
+        }
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Sizing:
+        """The sizing that `to_json` wrote.
+
+        Raises:
+            ConfigError: The text is not a sizing, or its version is unknown.
+        """
+        try:
+            value = json.loads(text)
+            known = value["format"] == FORMAT and value["version"] == VERSION
+            made = cls(
+                value["strategy"], value["options"], value["now"], tuple(Size(**each) for each in value["sizes"])
+            )
+        except (ValueError, LookupError, TypeError) as error:
+            raise ConfigError(f"this is not a sizing: {type(error).__name__}: {error}") from error
+        if not known:
+            raise ConfigError(f"this is not a sizing of version {VERSION}: {value['format']!r}, {value['version']!r}")
+        return made
+
+
+def _many(members: int) -> str:
+    return f"{members:,} member{'' if members == 1 else 's'}"
+
+
+def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
+    """A group at several sizes.
+
+    A smaller group keeps its first members, in the order of their instance ids and client ids. In a larger one, each
+    new member has the subscription, rack and capacity of one of the current members, in turn. A size starts from the
+    assignment of the size before it, on the way from the current size.
+
+    Args:
+        group: The group, with at least one member.
+        made: The strategy with its options.
+        sizes: Numbers of members, in any order.
+
+    Raises:
+        ConfigError: A size is not a whole number of 1 or above, or there is none.
+
+    Cost: that of an assignment per size.
+    """
+    wanted = _checked(sizes)
+    made.load()
+    now = _Step(made, group, lasting(group.members)[0], 0)
+    found = {now.size.members: now.size}
+    for way in ([n for n in wanted if n > len(now.members)], [n for n in reversed(wanted) if n < len(now.members)]):
+        step = now
+        for n in way:
+            step = step.resized(n, now.members)
+            found[n] = step.size
+    return Sizing(made.name, dict(made.options), now.size.members, tuple(found[n] for n in wanted))
+
+
+def _checked(sizes: Iterable[int]) -> list[int]:
+    try:
+        wanted = list(sizes)
+    except TypeError as error:
+        raise ConfigError(f"members must be sizes like range(1, 40), not {sizes!r}") from error
+    for n in wanted:
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConfigError(f"members must be whole numbers of 1 or above, not {n!r}")
+    if not wanted:
+        raise ConfigError("members must have at least one size, like range(1, 40)")
+    return sorted(set(wanted))
+
+
+class _Step:
+    """The group at one size, settled.
+
+    Args:
+        made: The strategy; its capacities are those of the current members.
+        group: The group at its current size.
+        members: Its members at this size, with what they hold before.
+        gone: Partitions of members that have just left.
+    """
+
+    def __init__(self, made: Strategy, group: Group, members: Sequence[Member], gone: int) -> None:
+        self._made, self._group, self.members = made, group, members
+        here = decoded(made, Group(members, group.partitions, group.racks, group.leaders))
+        claims = here.claims or resolve(here.group)
+        self._target = made.settles_as(here, made.assign(here)[0])
+        owner = positions(claims.indexed, self._target)
+        held = claims.holder != UNASSIGNED
+        moves = gone + int((owner != claims.holder)[held].sum())
+        loads = np.bincount(owner[owner != UNASSIGNED], minlength=len(members))
+        idle = int((loads == 0).sum())
+        if isinstance(made, ByWork):
+            load = report(claims, owner, made.placing)
+            self.size = Size(len(members), load.greatest, load.mean, load.bound, idle, moves)
+        else:
+            best = sticky.owners(claims, sticky.DEFAULT)  # the least sum of squares has the least maximum
+            least = np.bincount(best[best != UNASSIGNED], minlength=1).max()
+            self.size = Size(len(members), int(loads.max()), float(loads.sum() / len(members)), int(least), idle, moves)
+
+    def resized(self, count: int, current: Sequence[Member]) -> _Step:
+        """The group with this number of members, which hold the assignment of this step."""
+        generation = 1 + max(NO_GENERATION, *(member.generation for member in self.members))
+        holding = [
+            replace(
+                member,
+                owned=Partitions.of((t, p) for t, ids in self._target[member.member_id].items() for p in ids),
+                generation=generation,
+            )
+            for member in self.members
+        ]
+        new = _added(current, count)
+        made = self._made
+        capacity = made.options.get("capacity") if isinstance(made, ByWork) else None
+        if capacity:
+            more = {a.member_id: capacity[b] for a, b in new if b in capacity}
+            made = made.with_options(**{**made.options, "capacity": {**capacity, **more}})
+        gone = sum(len(member.owned) for member in holding[count:])
+        added = [member for member, _ in new[max(len(holding) - len(current), 0) :]]
+        return _Step(made, self._group, [*holding[:count], *added], gone)
+
+
+def _added(current: Sequence[Member], count: int) -> list[tuple[Member, str]]:
+    """The additional members up to a total number, each with the current member that it copies."""
+    taken = {member.member_id for member in current}
+    names = (name for n in itertools.count(1) if (name := f"added-{n}") not in taken)
+    like = itertools.islice(itertools.cycle(current), max(count - len(current), 0))
+    return [(Member(next(names), each.topics, None, each.rack), each.member_id) for each in like]

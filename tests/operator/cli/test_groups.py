@@ -1,0 +1,90 @@
+"""`groups` on a real broker: each group's line is what was made."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from kafka_assignors.errors import NoSuchGroup
+from kafka_assignors.history.generations import generations
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.operator.live.overview import chosen, rebalanced_ms
+from tests.support.cli import answered, cli
+from tests.support.live.log import LogStory
+
+
+def test_which_groups_are_meant() -> None:
+    known = ["billing", "billing-test", "mail", "a[b]"]
+
+    assert chosen(known, []) == ["a[b]", "billing", "billing-test", "mail"]
+    assert chosen(known, ["mail", "b*"]) == ["billing", "billing-test", "mail"]
+    assert chosen(known, ["a[b]"]) == ["a[b]"]
+    with pytest.raises(NoSuchGroup, match="'bil'"):
+        chosen(known, ["mail", "bil"])
+
+
+def test_the_end_of_a_group_is_no_rebalance() -> None:
+    story = LogStory().given({"a": [0, 1], "b": [2, 3]}).wait(60).given({"a": [0], "b": [2, 3], "c": [1]})
+    joined_ms = story.records[-1].ts_ms
+    story.wait(60).given({})
+
+    assert rebalanced_ms(generations(story.log.records), whole=True) == joined_ms < story.records[-1].ts_ms
+    assert rebalanced_ms([], whole=True) is None
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_a_classic_a_broker_assigned_and_an_empty_group(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, mark = kafka_topic(partitions=4), f"groups-{uuid.uuid4().hex[:8]}"
+    where = {"bootstrap_servers": kafka_broker.bootstrap}
+    with closing(KafkaProducer(**where)) as producer:
+        for n in range(20):
+            producer.send(topic, b"x", partition=n % 4).get(timeout=10)
+    with closing(KafkaConsumer(group_id=f"{mark}-empty", **where)) as consumer:
+        consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(2, "", -1)})
+    with (
+        MemberGroup(kafka_broker.bootstrap, f"{mark}-classic", tmp_path / "1", "run") as classic,
+        MemberGroup(kafka_broker.bootstrap, f"{mark}-broker", tmp_path / "2", "run") as by_broker,
+    ):
+        classic.start("m1", [topic], ["cooperative-sticky"])
+        classic.wait_stable()
+        by_broker.start("m1", [topic], ["uniform"], client="confluent-consumer")
+        by_broker.start("m2", [topic], ["uniform"], client="confluent-consumer")
+        by_broker.wait_stable()
+        classic.drain()
+        by_broker.drain()
+        now_ms = time.time() * 1000
+        lines = ("groups", f"{mark}*", "-b", kafka_broker.bootstrap)
+        told = {
+            each["group"].removeprefix(f"{mark}-"): each for each in answered("groups", cli(*lines, "--json"))["groups"]
+        }
+        text = cli(*lines, COLUMNS="120").stdout
+
+    assert told.keys() == {"classic", "broker", "empty"}
+    facts = {
+        name: [each[key] for key in ("kind", "state", "members", "lag", "uncommitted")] for name, each in told.items()
+    }
+    assert facts == {
+        "classic": ["classic", "Stable", 1, 0, 0],
+        "broker": ["consumer", "Stable", 2, 0, 0],
+        "empty": ["classic", "Empty", 0, 3, 0],
+    }
+    assert told["classic"]["protocol"] == "cooperative-sticky"
+    for name in ("classic", "broker"):
+        assert now_ms - 120_000 < told[name]["rebalanced_ms"] < now_ms
+        assert told[name]["unknown"] == []
+    assert told["empty"]["rebalanced_ms"] is None
+    assert "never" in told["empty"]["unknown"][0]
+    assert len(text.splitlines()) >= 4
+    assert f"{mark}-classic" in text
