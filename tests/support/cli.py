@@ -16,7 +16,7 @@ from kafka_assignors.operator.cli.later import real
 from tests.support.forked import run
 from tests.support.places import ROOT
 
-SCHEMAS = ROOT / "kafka_assignors" / "cli" / "schemas"
+SCHEMAS = ROOT / "kafka_assignors" / "operator" / "cli" / "schemas"
 LIMIT_S = 120
 
 

@@ -20,7 +20,7 @@ from kafka_assignors.integration.commands.demo import Demo
 from kafka_assignors.integration.commands.playing import tell_demo
 from kafka_assignors.integration.processes.told import TooSlow, run_told
 from kafka_assignors.integration.report.report import Report
-from tests.support.places import ROOT
+from tests.support.cli import SCHEMAS
 
 SEES_THE_PAGE = """
 import pathlib, sys
@@ -122,7 +122,7 @@ def test_json_has_the_history_and_why_spark_has_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((ROOT / "kafka_assignors" / "cli" / "schemas" / "demo.json").read_text("utf-8"))
+    schema = json.loads((SCHEMAS / "demo.json").read_text("utf-8"))
     for job, failed in ((ANSWERS, False), (FAILS, True)):
         one, report, _ = played(tmp_path / str(failed), monkeypatch, job)
         tell_demo(one, report, 1.0, True)
