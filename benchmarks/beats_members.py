@@ -60,8 +60,8 @@ class _Member:
         return self.consumer._coordinator
 
     def state(self) -> dict[str, Any]:
-        generation, member_id = private.generation(self.coordinator)
-        settled = not private.must_join(self.coordinator) and not private.joins(self.coordinator)
+        generation, member_id = private.membership.generation(self.coordinator)
+        settled = not private.membership.must_join(self.coordinator) and not private.membership.joins(self.coordinator)
         return {
             "generation": generation if settled else None,
             "member_id": member_id,
@@ -77,14 +77,14 @@ class _Member:
                 await self.coordinator._send_heartbeat_request()
 
         begun = time.monotonic()
-        private.run(self.coordinator, send)
+        private.requests.run(self.coordinator, send)
         return time.monotonic() - begun
 
 
 def main(given: dict[str, Any], lines: Iterable[str]) -> None:
     """Obey ``start``, ``early 0|1``, ``state``, ``read FROM UNTIL`` and ``burst COUNT`` until the input ends."""
     count = given.pop("count")
-    begin: dict[str, Any] = {"1": private.Beats.begin, "0": lambda _: None}
+    begin: dict[str, Any] = {"1": private.beating.Beats.begin, "0": lambda _: None}
     members: list[_Member] = []
     for line in lines:
         command, *arguments = line.split()
@@ -92,7 +92,7 @@ def main(given: dict[str, Any], lines: Iterable[str]) -> None:
         if command == "start":
             members += [_Member(**given) for _ in range(count)]
         elif command == "early":
-            private.Beats.begin = begin[arguments[0]]  # type: ignore[method-assign]
+            private.beating.Beats.begin = begin[arguments[0]]  # type: ignore[method-assign]
         elif command == "state":
             answer = [member.state() for member in members]
         elif command == "read":

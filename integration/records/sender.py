@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from kafka import KafkaConsumer, KafkaProducer, Serializer, TopicPartition
 from kafka.partitioner import Partitioner
 
-from kafka_assignors.clients.kafka_python.private import forbid_topic_creation
+from kafka_assignors.clients.kafka_python.private.consumer import forbid_topic_creation
 from kafka_assignors.connection import Connection, Right, denied, needing
 from kafka_assignors.errors import AccessRefused, ConfigError
 from kafka_assignors.history.writer import EventWriter

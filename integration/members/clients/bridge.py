@@ -29,7 +29,7 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
-from kafka_assignors.clients.kafka_python.private import keep_rejoining
+from kafka_assignors.clients.kafka_python.private.joining import keep_rejoining
 from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter

@@ -9,7 +9,7 @@ partitions when it calls ``on_partitions_revoked`` (Java's still has them). Its 
 
 One thread polls for half a minute at a time and never pauses between polls during a join: kafka-python 3.0.12 discards
 a join that completes between two polls, then sends another or even forgets to
-(`kafka_assignors.clients.kafka_python.private.keep_rejoining`).
+(`kafka_assignors.clients.kafka_python.private.joining.keep_rejoining`).
 
 `control` lists the commands on its standard input.
 
@@ -34,7 +34,8 @@ from kafka.structs import MemberState
 
 from kafka_assignors.clients.kafka_python.guard import guard
 from kafka_assignors.clients.kafka_python.leaving import leave
-from kafka_assignors.clients.kafka_python.private import coordinator_of, forbid_topic_creation, keep_rejoining
+from kafka_assignors.clients.kafka_python.private.consumer import coordinator_of, forbid_topic_creation
+from kafka_assignors.clients.kafka_python.private.joining import keep_rejoining
 from kafka_assignors.connection import Right, denied
 from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter

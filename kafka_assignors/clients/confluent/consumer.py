@@ -165,7 +165,7 @@ class BridgedConsumer:
             if room > 0:
                 self._take(room, max(0.0, min(left, self._slice_s)))
             # Another member may own a fenced member's partitions by now; they are forgotten when it rejoins.
-            fenced = private.is_fenced(self._control)
+            fenced = private.membership.is_fenced(self._control)
             if left <= 0 or not (fenced or len(delivery.messages) < num_messages):
                 break
         batch = [] if fenced else delivery.messages[:num_messages]
@@ -282,10 +282,10 @@ class BridgedConsumer:
         try:
             self._await_work()
             self._auto_commit = commit
-            coordinator = private.coordinator_of(self._control)
+            coordinator = private.consumer.coordinator_of(self._control)
             if in_group(coordinator):
                 # It commits nothing itself: the listener commits what is finished.
-                self._departure = Departure(coordinator, private.fetcher_of(self._control), commit=False)
+                self._departure = Departure(coordinator, private.consumer.fetcher_of(self._control), commit=False)
                 yield from self._read_on(self._departure, time.monotonic() + timeout_s, num_messages)
             orderly = True
         finally:
@@ -323,7 +323,7 @@ class BridgedConsumer:
         delivery = self._delivery
         try:
             # not for the worker, which may wait for a join: this ends its wait, and the commit below needs no join
-            give_up_join(private.coordinator_of(self._control))
+            give_up_join(private.consumer.coordinator_of(self._control))
             self._await_work()
             if orderly:
                 delivery.finish()
@@ -342,7 +342,7 @@ class BridgedConsumer:
 
     def _commit_before_leaving(self, due: Mapping[TopicPartition, int]) -> None:
         """Unlike a commit in a callback, this one is retried while the coordinator moves or loads."""
-        if not due or private.is_fenced(self._control):
+        if not due or private.membership.is_fenced(self._control):
             return
         try:
             self._do(self._control.commit, _offsets(due), 1000 * END_S if self._leaves else _LAST_COMMIT_MS)
@@ -366,7 +366,7 @@ class BridgedConsumer:
     def _load_meters(self) -> list[Meter]:
         """The meters of its assignors. They see this consumer's messages; the control plane has none."""
         found = []
-        for assignor in private.assignors(private.coordinator_of(self._control)):
+        for assignor in private.consumer.assignors(private.consumer.coordinator_of(self._control)):
             assignor = inspect.unwrap(assignor)
             if isinstance(assignor, MemberByWork) and assignor.meter is not None:
                 assignor.measure_by(self._progress)
@@ -390,9 +390,9 @@ class BridgedConsumer:
             self._working = False
 
     def _look_after_the_group(self) -> None:
-        due = private.must_rejoin(self._control)
+        due = private.joining.must_rejoin(self._control)
         if due or time.monotonic() >= self._next_turn:
-            self._do(private.rebalance, self._control, _JOIN_S if due else _SLICE_S)
+            self._do(private.joining.rebalance, self._control, _JOIN_S if due else _SLICE_S)
             self._next_turn = time.monotonic() + _SLICE_S
             if self._auto_commit and time.monotonic() >= self._next_ask:
                 self._next_ask = time.monotonic() + self._commit_every_s

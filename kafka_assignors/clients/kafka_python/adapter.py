@@ -51,8 +51,8 @@ class _ClosesConsumerOnError(KeywordOptions):
         try:
             return super().__call__(*args, **kwargs)
         except Exception:
-            if (coordinator := private.calling_coordinator()) is not None:
-                private.close_half_made(coordinator)
+            if (coordinator := private.consumer.calling_coordinator()) is not None:
+                private.consumer.close_half_made(coordinator)
             raise
 
 
@@ -136,9 +136,9 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             ConfigError: The instance is attached to another open consumer, the list has two assignors of the same
                 name, or `consumer` is not a ``KafkaConsumer`` of a supported version.
         """
-        coordinator = private.coordinator_of(consumer)
+        coordinator = private.consumer.coordinator_of(consumer)
         self._attach(coordinator, consumer.config.get("client_rack") or None)
-        guard_coordinator(coordinator, private.fetcher_of(consumer))
+        guard_coordinator(coordinator, private.consumer.fetcher_of(consumer))
 
     def _attach(self, coordinator: Any, client_rack: str | None) -> None:
         known = self._attached()
@@ -146,12 +146,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             self._client_rack = client_rack or self._client_rack
             return
         name = type(self).__name__
-        if known is not None and private.is_open(known):
+        if known is not None and private.consumer.is_open(known):
             raise ConfigError(
                 f"this {name} is attached to another consumer; give each its own instance, for example by "
                 f"{name}.factory(), or close the other first"
             )
-        if twice := private.listed_twice(coordinator):
+        if twice := private.consumer.listed_twice(coordinator):
             raise ConfigError(
                 f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
                 "the other silently: remove one"
@@ -159,7 +159,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         if known is not None:
             self._forget()  # its assignment belongs to the previous consumer
         self._coordinator, self._client_rack = weakref.ref(coordinator), client_rack
-        private.check(coordinator)
+        private.names.check(coordinator)
 
     def _attached(self) -> Any:
         return self._coordinator() if self._coordinator else None
@@ -175,19 +175,19 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         Returns:
             Its coordinator; None if it was not found.
         """
-        if (coordinator := private.calling_coordinator()) is not None:
+        if (coordinator := private.consumer.calling_coordinator()) is not None:
             try:
-                self._attach(coordinator, private.calling_client_rack())
+                self._attach(coordinator, private.consumer.calling_client_rack())
             except ConfigError:
-                private.close_half_made(coordinator)
+                private.consumer.close_half_made(coordinator)
                 raise
-            guard_coordinator(coordinator, private.calling_fetcher())
+            guard_coordinator(coordinator, private.consumer.calling_fetcher())
         self._unseen = coordinator is None
         return coordinator
 
     def _find_joining(self) -> None:
         """Attach to the consumer that joins, if it was not found when it was created."""
-        if (coordinator := private.calling_coordinator()) is not None:
+        if (coordinator := private.consumer.calling_coordinator()) is not None:
             if self._attached() is not coordinator:
                 self._attach(coordinator, None)
                 guard_coordinator(coordinator, None)
@@ -202,7 +202,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
                 "%s: the assignor can't find its consumer, because kafka-python %s calls it on another thread or in an "
                 "unknown way. An evicted member would keep consuming, and a leader may drop out of its group silently: "
                 "call the assignor's attach(consumer) before the first poll",
-                self.name, private.VERSION
+                self.name, private.names.VERSION
             )  # fmt: skip
 
     def metadata(self, topics: Collection[str]) -> Any:
@@ -229,7 +229,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         if self._as_java:
             return userdata.of_java(self._strategy_name, self._owned, self._generation)
         coordinator = self._attached()
-        instance_id = None if coordinator is None else private.instance_id(coordinator)
+        instance_id = None if coordinator is None else private.consumer.instance_id(coordinator)
         data, why = self._strategy.user_data(self._owned, self._generation, self._sent_rack(), instance_id)
         if why:
             log.warning("%s: %s", self.name, why)
@@ -255,7 +255,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             member id -> ``ConsumerProtocolAssignment``, for every member; decoded on first access.
         """
         if (coordinator := self._attached()) is not None:
-            private.keep_rejoining(coordinator)
+            private.joining.keep_rejoining(coordinator)
         joined = list(members)
         decoded = subscriptions([member.metadata for member in joined])
         # Equal subscriptions share one tuple, so each distinct tuple is added once.
@@ -279,7 +279,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         leaders = leader_racks(cluster, partitions) if "leaders" in needs else None
         group = decode(strategy.name, sent, partitions, racks, leaders)
         assigned, facts = strategy.assign_bytes(group)
-        assigned = strategy.echoing(assigned, sent, private.joined_generation(coordinator))
+        assigned = strategy.echoing(assigned, sent, private.membership.joined_generation(coordinator))
         reported = (hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts))
         self._fact_log.warn(self.name, reported)
         return {member_id: Assigned(data) for member_id, data in assigned.items()}
@@ -310,7 +310,7 @@ class Cooperative(Assignor):
             return [RebalanceProtocol.EAGER]
         # Without its consumer the assignor can't know which of two protocols is in force, and might claim partitions
         # that it has revoked. So it supports one alone: kafka-python then rejects a list that needs the other.
-        if self._protocol == "cooperative" or coordinator is None or not private.shows_protocol(coordinator):
+        if self._protocol == "cooperative" or coordinator is None or not private.membership.shows_protocol(coordinator):
             return [RebalanceProtocol.COOPERATIVE]
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
@@ -320,7 +320,7 @@ class Cooperative(Assignor):
 
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, with the partitions that its consumer holds now; see `Assignor.metadata`."""
-        if (coordinator := self._attached()) is not None and private.is_fenced(coordinator):
+        if (coordinator := self._attached()) is not None and private.membership.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)
 
@@ -330,8 +330,8 @@ class Cooperative(Assignor):
         held: Collection[tuple[str, int]] = self._owned or ()
         if self._coordinator is not None:
             coordinator = self._attached()
-            if coordinator is None or not private.is_cooperative(coordinator):
+            if coordinator is None or not private.membership.is_cooperative(coordinator):
                 return ()
-            held = private.held(coordinator, held)
+            held = private.membership.held(coordinator, held)
         # Partitions of topics that it no longer subscribes to were revoked before this join.
         return [(topic, partition) for topic, partition in held if topic in topics]

@@ -76,14 +76,14 @@ class CommitQueue:
             due, lost = self._split(member_id, offsets)
             try:
                 if due:
-                    await private.commit_beside(coordinator, due, max(RETRY_S, deadline - time.monotonic()))
+                    await private.requests.commit_beside(coordinator, due, max(RETRY_S, deadline - time.monotonic()))
             except KafkaError as error:
                 # Not in this generation any more, or not yet in the next one.
                 passes = isinstance(error, (RebalanceInProgressError, IllegalGenerationError))
-                ends = private.gave_up(coordinator) or time.monotonic() + RETRY_S > deadline
-                if ends or not (passes or private.is_retriable(error)):
+                ends = private.membership.gave_up(coordinator) or time.monotonic() + RETRY_S > deadline
+                if ends or not (passes or private.consumer.is_retriable(error)):
                     raise
-                await private.sleep(coordinator, RETRY_S)
+                await private.requests.sleep(coordinator, RETRY_S)
                 continue
             if lost:
                 raise _lost(lost)
@@ -91,8 +91,8 @@ class CommitQueue:
 
     def _split(self, member_id: str, offsets: Offsets) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Split offsets into those that the member may commit and the rest; an evicted member may commit none."""
-        here = private.member_id(self._coordinator) == member_id
-        owned = {*private.owned(self._coordinator), *self.giving} if here else ()
+        here = private.membership.member_id(self._coordinator) == member_id
+        owned = {*private.membership.owned(self._coordinator), *self.giving} if here else ()
         mine = {tp: offset for tp, offset in offsets.items() if tp in owned}
         return mine, {tp: offset for tp, offset in offsets.items() if tp not in mine}
 
@@ -108,19 +108,19 @@ class CommitQueue:
     async def settle(self) -> None:
         """Wait until the commits that are under way have their answers, for at most `END_S`."""
         if self._last is not None:
-            await private.done_within(self._coordinator, self._last, END_S)
+            await private.requests.done_within(self._coordinator, self._last, END_S)
 
     async def before_revoking(self, assignment: bytes) -> None:
         """Commit what was read from partitions that an assignment takes from the member, if it commits by itself."""
         await self.settle()
         coordinator = self._coordinator
-        if not private.commits_by_itself(coordinator):
+        if not private.consumer.commits_by_itself(coordinator):
             return
-        kept = private.partitions_of(assignment)
-        due = {tp: offset for tp, offset in private.consumed(coordinator).items() if tp not in kept}
+        kept = private.membership.partitions_of(assignment)
+        due = {tp: offset for tp, offset in private.membership.consumed(coordinator).items() if tp not in kept}
         if due:
             try:
-                await self.commit(due, END_S, private.member_id(coordinator))
+                await self.commit(due, END_S, private.membership.member_id(coordinator))
             except KafkaError as error:
                 names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(due))
                 log.warning("offsets of %s are not committed; their next owner reads records again: %s", names, error)
@@ -136,23 +136,25 @@ def commits_of(coordinator: Any) -> CommitQueue:
     """
     if (known := _commits.get(coordinator)) is None:
         known = _commits[coordinator] = CommitQueue(coordinator)
-        private.wrap_commits(
+        private.wrapping.wrap_commits(
             coordinator,
             sync=functools.partial(_committing, known),
             asynchronous=functools.partial(_committing_later, known),
             joined=functools.partial(_adopting, known),
         )
-        private.wrap_close(coordinator, functools.partial(_closing, known))
+        private.wrapping.wrap_close(coordinator, functools.partial(_closing, known))
     return known
 
 
 def _committing(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(commit)
     def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
-        if not (private.rebalancing(coordinator) or commits.pending):
+        if not (private.membership.rebalancing(coordinator) or commits.pending):
             return commit(offsets, timeout_ms=timeout_ms)
-        limit_ms = private.request_timeout_ms(coordinator) if timeout_ms is None else timeout_ms
-        return private.run(coordinator, commits.commit, offsets, limit_ms / 1000, private.member_id(coordinator))
+        limit_ms = private.consumer.request_timeout_ms(coordinator) if timeout_ms is None else timeout_ms
+        return private.requests.run(
+            coordinator, commits.commit, offsets, limit_ms / 1000, private.membership.member_id(coordinator)
+        )
 
     return kept
 
@@ -160,14 +162,15 @@ def _committing(commits: CommitQueue, coordinator: Any, commit: Callable[..., An
 def _committing_later(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(commit)
     def kept(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-        if not (private.rebalancing(coordinator) or commits.pending):
+        if not (private.membership.rebalancing(coordinator) or commits.pending):
             return commit(offsets, callback)
-        limit_s, member_id = private.request_timeout_ms(coordinator) / 1000, private.member_id(coordinator)
+        limit_s = private.consumer.request_timeout_ms(coordinator) / 1000
+        member_id = private.membership.member_id(coordinator)
 
         async def later(given: Offsets) -> None:
             await commits.commit(given, limit_s, member_id)
 
-        return private.commit_later(coordinator, later, dict(offsets), callback)
+        return private.requests.commit_later(coordinator, later, dict(offsets), callback)
 
     return kept
 
@@ -179,10 +182,10 @@ def _adopting(
 
     @functools.wraps(joined)
     async def kept(generation: int, member_id: str, protocol: str, assignment: bytes) -> Any:
-        if not private.is_cooperative(coordinator):
+        if not private.membership.is_cooperative(coordinator):
             return await joined(generation, member_id, protocol, assignment)
         await commits.before_revoking(assignment)
-        commits.giving = frozenset(private.owned(coordinator))
+        commits.giving = frozenset(private.membership.owned(coordinator))
         try:
             return await joined(generation, member_id, protocol, assignment)
         finally:
@@ -196,7 +199,7 @@ def _closing(commits: CommitQueue, coordinator: Any, close: Callable[..., None])
 
     @functools.wraps(close)
     def kept(*args: Any, **kwargs: Any) -> None:
-        private.run(coordinator, commits.settle)
+        private.requests.run(coordinator, commits.settle)
         close(*args, **kwargs)
 
     return kept

@@ -54,9 +54,9 @@ def guard(consumer: Any) -> None:
     * **The second round of a cooperative rebalance begins with a member's next heartbeat**, up to
       ``heartbeat_interval_ms`` (3 s) after the partitions that move were revoked, as with every client. With the guard,
       it begins within tens of milliseconds: after each adoption a cooperative member sends heartbeats at once and after
-      25, 50, 100 ms … up to the interval (`private.Beats`). A member at rest sends no more than before.
+      25, 50, 100 ms … up to the interval (`private.beating.Beats`). A member at rest sends no more than before.
     * **Members of an eager group stop one after the other**, each at its next heartbeat, and wait for the last one.
-      With the guard, they send heartbeats at the same moments of the clock (`private.Phase`).
+      With the guard, they send heartbeats at the same moments of the clock (`private.beating.Phase`).
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
@@ -77,47 +77,47 @@ def guard(consumer: Any) -> None:
     Source: kafka-python 3.0.12 ``kafka/coordinator/base.py`` and ``consumer.py``; Java's ``AbstractCoordinator``
     (``HeartbeatThread`` fails for good on FENCED_INSTANCE_ID) and ``ConsumerCoordinator.onJoinPrepare`` (KIP-429).
     """
-    coordinator = private.coordinator_of(consumer)
-    if lacks := private.unguardable(coordinator):
+    coordinator = private.consumer.coordinator_of(consumer)
+    if lacks := private.names.unguardable(coordinator):
         raise ConfigError(
             f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; install "
             "kafka-python 3.0.12"
         )
-    guard_coordinator(coordinator, private.fetcher_of(consumer))
+    guard_coordinator(coordinator, private.consumer.fetcher_of(consumer))
 
 
 def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
     """Guard a consumer by its coordinator, and its fetcher if that is known.
 
-    Does nothing if a private name is missing (`private.check` warns).
+    Does nothing if a private name is missing (`private.names.check` warns).
     """
-    if coordinator not in _guarded and not private.unguardable(coordinator):
-        private.cap_reconnects(coordinator)
-        keeps_commits = not private.lacks_for_commits(coordinator)
-        join, wait, beats, reading = _Join(), private.Wait(), private.Beats(), _Reading(keeps_commits)
+    if coordinator not in _guarded and not private.names.unguardable(coordinator):
+        private.consumer.cap_reconnects(coordinator)
+        keeps_commits = not private.names.lacks_for_commits(coordinator)
+        join, wait, beats, reading = _Join(), private.waiting.Wait(), private.beating.Beats(), _Reading(keeps_commits)
         _guarded[coordinator] = join
         if keeps_commits:
             commits_of(coordinator)
         wait.watch(coordinator, fetcher)
-        private.Phase().watch(coordinator)
+        private.beating.Phase().watch(coordinator)
         beats.watch(coordinator)
-        private.Interrupted().watch(fetcher)
-        private.wrap(
+        private.waiting.Interrupted().watch(fetcher)
+        private.wrapping.wrap(
             coordinator,
             on_heartbeat=functools.partial(_stopping, join, wait, beats),
             reset=_losing,
             find=_finding,
             poll=functools.partial(_polling, reading),
         )
-        private.wrap_pauses(coordinator, prepare=functools.partial(_preparing, reading), pause=_pausing)
-        private.wrap_joins(
+        private.wrapping.wrap_pauses(coordinator, prepare=functools.partial(_preparing, reading), pause=_pausing)
+        private.wrapping.wrap_joins(
             coordinator,
             join=functools.partial(_joining, join, wait),
             joined=functools.partial(_adopting, join, beats),
             stable=functools.partial(_stable, join),
         )
-        private.wrap_close(coordinator, _closing)
-        private.learn_before_leading(coordinator)
+        private.wrapping.wrap_close(coordinator, _closing)
+        private.learning.learn_before_leading(coordinator)
 
 
 def give_up_join(coordinator: Any) -> None:
@@ -126,7 +126,7 @@ def give_up_join(coordinator: Any) -> None:
     A `poll` that waits for a join raises ``IllegalStateError``. Not for kafka-python's own thread.
     """
     if (join := _guarded.get(coordinator)) is not None:
-        private.give_up_join(coordinator, join.before)
+        private.joining.give_up_join(coordinator, join.before)
 
 
 class _Join:
@@ -141,18 +141,18 @@ class _Join:
         """Whether a heartbeat said that the group rebalances again."""
 
     def end(self, coordinator: Any, assignment: Any) -> None:
-        self._generation, self.assignment, self.outdated = private.generation(coordinator), assignment, False
+        self._generation, self.assignment, self.outdated = private.membership.generation(coordinator), assignment, False
 
     def waits(self, coordinator: Any) -> bool:
         """Whether the assignment is not adopted yet, and the member still in that generation."""
-        return self._generation is not None and private.generation(coordinator) == self._generation
+        return self._generation is not None and private.membership.generation(coordinator) == self._generation
 
     def adopt(self) -> None:
         self._generation = self.assignment = None
 
 
 def _stopping(
-    join: _Join, wait: private.Wait, beats: private.Beats, coordinator: Any, handle: Callable[..., Any]
+    join: _Join, wait: private.waiting.Wait, beats: private.beating.Beats, coordinator: Any, handle: Callable[..., Any]
 ) -> Callable[..., Any]:
     """A heartbeat response that fences the member stops it; one that tells of a rebalance ends the wait for records."""
 
@@ -161,7 +161,7 @@ def _stopping(
         try:
             return handle(*args, **kwargs)
         except FencedInstanceIdError:
-            private.fence(coordinator)
+            private.membership.fence(coordinator)
             raise
         except RebalanceInProgressError:
             join.outdated = True
@@ -200,11 +200,11 @@ class _Reading:
 
     def wait_ms(self, coordinator: Any, timeout_ms: float | None) -> float:
         """The time of the group part in this round of a ``poll`` with this timeout."""
-        if not private.joins(coordinator):
+        if not private.membership.joins(coordinator):
             wait_ms, self._starting_ms = self._starting_ms, 2 * self._starting_ms
         else:
             self._starting_ms = self.STARTING_MS
-            wait_ms = self.STARTING_MS if private.by_pattern(coordinator) else self.JOINING_MS
+            wait_ms = self.STARTING_MS if private.membership.by_pattern(coordinator) else self.JOINING_MS
         return wait_ms if timeout_ms is None else min(wait_ms, timeout_ms)
 
 
@@ -228,13 +228,13 @@ def _pausing(coordinator: Any, pause: Callable[[], float]) -> Callable[[], float
 
     @functools.wraps(pause)
     def guarded() -> float:
-        return _Reading.PAUSE_S if private.joins(coordinator) else pause()
+        return _Reading.PAUSE_S if private.membership.joins(coordinator) else pause()
 
     return guarded
 
 
 def _joining(
-    last: _Join, wait: private.Wait, coordinator: Any, join: Callable[[], Awaitable[Any]]
+    last: _Join, wait: private.waiting.Wait, coordinator: Any, join: Callable[[], Awaitable[Any]]
 ) -> Callable[[], Awaitable[Any]]:
     """A join that ended between two polls is not sent again; a fenced member and one that is closed do not join.
 
@@ -247,18 +247,18 @@ def _joining(
 
     @functools.wraps(join)
     async def guarded() -> Any:
-        if private.was_fenced(coordinator):
-            mine = private.instance_id(coordinator)
+        if private.membership.was_fenced(coordinator):
+            mine = private.consumer.instance_id(coordinator)
             raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
-        if private.gave_up(coordinator):
+        if private.membership.gave_up(coordinator):
             raise IllegalStateError("the consumer is closed")  # not retriable: it ends the poll that wanted to join
         if not last.waits(coordinator):
-            last.before = private.generation(coordinator)
-            # Until the assignment is adopted: a leader may forget why it joins, see `private.keep_rejoining`.
-            private.request_rebalance(coordinator)
+            last.before = private.membership.generation(coordinator)
+            # Until the assignment is adopted: a leader may forget why it joins, see `private.joining.keep_rejoining`.
+            private.joining.request_rebalance(coordinator)
             try:
                 last.end(coordinator, await join())
-                private.start_heartbeats(coordinator)
+                private.membership.start_heartbeats(coordinator)
             finally:
                 wait.end()
         return last.assignment
@@ -267,7 +267,7 @@ def _joining(
 
 
 def _adopting(
-    join: _Join, beats: private.Beats, coordinator: Any, joined: Callable[..., Awaitable[Any]]
+    join: _Join, beats: private.beating.Beats, coordinator: Any, joined: Callable[..., Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
     """An assignment is adopted once; if the group rebalances again meanwhile, the next poll joins at once.
 
@@ -278,9 +278,9 @@ def _adopting(
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         join.adopt()
         if join.outdated:
-            private.request_rebalance(coordinator)
+            private.joining.request_rebalance(coordinator)
         answer = await joined(*args, **kwargs)
-        if private.is_cooperative(coordinator):
+        if private.membership.is_cooperative(coordinator):
             beats.begin()
         return answer
 
@@ -314,11 +314,11 @@ def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[
                 return await find(timeout_ms=max(0.0, 1000 * (deadline - time.monotonic())))
             except KafkaError as error:
                 left = deadline - time.monotonic()
-                if not private.is_retriable(error):
+                if not private.consumer.is_retriable(error):
                     raise
                 if left <= 0:
                     return False
-                await private.sleep(coordinator, min(private.backoff_s(coordinator), left))
+                await private.requests.sleep(coordinator, min(private.consumer.backoff_s(coordinator), left))
 
     return guarded
 
@@ -333,15 +333,15 @@ def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any]) -> C
     def guarded(timeout_ms: float | None = None) -> Any:
         begun = time.monotonic()
         try:
-            if not (reading.able and private.reads_on(coordinator)):
+            if not (reading.able and private.membership.reads_on(coordinator)):
                 return poll(timeout_ms=timeout_ms)
             reading.limit_ms = timeout_ms
-            return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.reads_on(coordinator)
+            return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.membership.reads_on(coordinator)
         except KafkaError as error:
-            if timeout_ms is None or not private.is_retriable(error):
+            if timeout_ms is None or not private.consumer.is_retriable(error):
                 raise
             left = begun + timeout_ms / 1000 - time.monotonic()
-            time.sleep(max(0.0, min(private.backoff_s(coordinator), left)))
+            time.sleep(max(0.0, min(private.consumer.backoff_s(coordinator), left)))
             return False
 
     return guarded
@@ -353,10 +353,10 @@ def _losing(coordinator: Any, reset: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(reset)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         answer = reset(*args, **kwargs)
-        for assignor in map(inspect.unwrap, private.assignors(coordinator)):
+        for assignor in map(inspect.unwrap, private.consumer.assignors(coordinator)):
             if isinstance(assignor, TheirCooperativeAssignor):
-                private.drop_claims(assignor)
-        private.lose_in_join(coordinator)
+                private.membership.drop_claims(assignor)
+        private.membership.lose_in_join(coordinator)
         return answer
 
     return guarded

@@ -1,7 +1,7 @@
 """The leader's input and output on kafka-python: members and cluster metadata, and assignments; all members at once.
 
-A partition's metadata come from `private.partitions`. `tests/clients/kafka_python/test_leader.py` compares the results
-with kafka-python's public methods.
+A partition's metadata come from `private.learning.partitions`. `tests/clients/kafka_python/test_leader.py` compares the
+results with kafka-python's public methods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
     Topics without metadata are absent. Kafka numbers partitions without gaps.
     """
-    found = private.partitions(cluster, sorted(topics, key=utf16))
+    found = private.learning.partitions(cluster, sorted(topics, key=utf16))
     return {topic: len(each) for topic, each in found.items()}
 
 
@@ -42,8 +42,8 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
     # Many partitions share the same few sets of brokers.
     places = _RackSets(rack_of)
     codes = {
-        topic: [places[private.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
-        for topic, found in private.partitions(cluster, partitions).items()
+        topic: [places[private.learning.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
+        for topic, found in private.learning.partitions(cluster, partitions).items()
     }
     return {topic: DictionaryEncoded(places.racks, array("q", each)) for topic, each in codes.items()}
 
@@ -70,8 +70,8 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
     if not rack_of:
         return {}
     nodes = {
-        topic: map(private.leader_node, map(found.get, range(partitions[topic])))
-        for topic, found in private.partitions(cluster, partitions).items()
+        topic: map(private.learning.leader_node, map(found.get, range(partitions[topic])))
+        for topic, found in private.learning.partitions(cluster, partitions).items()
     }
     return {topic: [None if node is None else rack_of.get(node) for node in each] for topic, each in nodes.items()}
 

@@ -5,8 +5,8 @@ Until then nobody reads the partitions. `leave` takes two rebalances instead:
 
 1. The member joins again, and goes on reading and committing while the others join.
 2. As soon as the group has joined, the member stops reading, commits, and leaves, whatever it was assigned. The others
-   have adopted that round at the same moment and send early heartbeats (`private.Beats`), so they learn of the leave
-   within tens of milliseconds.
+   have adopted that round at the same moment and send early heartbeats (`private.beating.Beats`), so they learn of the
+   leave within tens of milliseconds.
 
 A member that leads its group joins without topics: its assignor then gives its partitions to others, for instance to a
 member that has just joined, and withholds them for that round because the member still holds them. Under another leader
@@ -77,8 +77,8 @@ def leave(consumer: Any, timeout_s: float = 30.0, *, commit: bool = True) -> Ite
             ``poll``: call `leave` in the thread that polls, not in a signal handler.
         KafkaError: From ``poll``, or an error in a rebalance callback; the consumer is closed before.
     """
-    private.coordinator_of(consumer)
-    may_leave(consumer, timeout_s, consumer in _leaving and not private.is_closed(consumer))
+    private.consumer.coordinator_of(consumer)
+    may_leave(consumer, timeout_s, consumer in _leaving and not private.consumer.is_closed(consumer))
     return _left(consumer, float(timeout_s), commit)
 
 
@@ -92,7 +92,7 @@ def may_leave(consumer: Any, timeout_s: float, leaving: bool) -> None:
         raise ConfigError(f"timeout_s must be seconds from 0, not {timeout_s!r}")
     if leaving:
         raise ConfigError("this consumer is leaving already; go on with the loop over the first leave()")
-    if private.polls(consumer):
+    if private.consumer.polls(consumer):
         raise ConfigError(
             "a thread is in this consumer's poll(); call leave() in that thread, after poll() has returned. A signal "
             "handler only sets a flag"
@@ -100,16 +100,16 @@ def may_leave(consumer: Any, timeout_s: float, leaving: bool) -> None:
 
 
 def _left(consumer: Any, timeout_s: float, commit: bool) -> Iterator[Records]:
-    may_leave(consumer, timeout_s, consumer in _leaving and not private.is_closed(consumer))
-    if private.is_closed(consumer):
+    may_leave(consumer, timeout_s, consumer in _leaving and not private.consumer.is_closed(consumer))
+    if private.consumer.is_closed(consumer):
         return
     _leaving.add(consumer)
-    coordinator = private.coordinator_of(consumer)
+    coordinator = private.consumer.coordinator_of(consumer)
     if not in_group(coordinator):
         consumer.close()
         return
-    departure = Departure(coordinator, private.fetcher_of(consumer), commit=commit)
-    private.forget_iterator(consumer)
+    departure = Departure(coordinator, private.consumer.fetcher_of(consumer), commit=commit)
+    private.consumer.forget_iterator(consumer)
     consumer.poll = _only_here(consumer.poll)
     deadline = time.monotonic() + timeout_s
     try:
@@ -118,7 +118,7 @@ def _left(consumer: Any, timeout_s: float, commit: bool) -> Iterator[Records]:
             yield from _read(consumer, departure, deadline)
     finally:
         try:
-            if not private.is_closed(consumer):
+            if not private.consumer.is_closed(consumer):
                 departure.end()
         finally:
             consumer.close(autocommit=False, timeout_ms=1000 * END_S)
@@ -126,13 +126,13 @@ def _left(consumer: Any, timeout_s: float, commit: bool) -> Iterator[Records]:
 
 def _read(consumer: Any, departure: Departure, deadline: float) -> Iterator[Records]:
     pace = Pace(int(consumer.config["max_poll_records"]))
-    while departure.reads and not private.is_closed(consumer) and (left := deadline - time.monotonic()) > 0:
+    while departure.reads and not private.consumer.is_closed(consumer) and (left := deadline - time.monotonic()) > 0:
         try:
             records = consumer.poll(timeout_ms=1000 * min(left, _POLL_S), max_records=pace.size)
         except Left:
             return
         except KafkaError as error:
-            if not private.is_retriable(error):
+            if not private.consumer.is_retriable(error):
                 raise
             continue
         if records:
@@ -176,8 +176,8 @@ class Pace:
 
 def in_group(coordinator: Any) -> bool:
     """Whether a `Departure` can be made: of a member of a group, whose kafka-python has all private names."""
-    able = not private.unguardable(coordinator) and not private.lacks_for_leave(coordinator)
-    return able and private.is_subscribed(coordinator) and not private.is_fenced(coordinator)
+    able = not private.names.unguardable(coordinator) and not private.names.lacks_for_leave(coordinator)
+    return able and private.membership.is_subscribed(coordinator) and not private.membership.is_fenced(coordinator)
 
 
 class Departure:
@@ -191,11 +191,11 @@ class Departure:
 
     def __init__(self, coordinator: Any, fetcher: Any, *, commit: bool) -> None:
         self._coordinator, self._commits = coordinator, commit
-        self._member_id = private.member_id(coordinator)
+        self._member_id = private.membership.member_id(coordinator)
         self._processed: dict[Any, Any] = {}
         self._leads = False
         self._going = self._gone = False
-        private.stop_auto_commits(coordinator)
+        private.consumer.stop_auto_commits(coordinator)
         guard_coordinator(coordinator, fetcher)
         self._beside = commits_of(coordinator)
         self.processed()
@@ -203,66 +203,72 @@ class Departure:
     @property
     def hands_over(self) -> bool:
         """Whether the member has partitions to hand over, and may keep them during a rebalance."""
-        return private.is_cooperative(self._coordinator) and self.reads
+        return private.membership.is_cooperative(self._coordinator) and self.reads
 
     @property
     def reads(self) -> bool:
         """Whether the member still owns partitions."""
         coordinator = self._coordinator
-        return not self._going and not private.is_fenced(coordinator) and bool(private.owned(coordinator))
+        return (
+            not self._going
+            and not private.membership.is_fenced(coordinator)
+            and bool(private.membership.owned(coordinator))
+        )
 
     def processed(self) -> None:
         """Everything that was handed out counts as processed."""
-        self._processed.update(private.consumed(self._coordinator))
+        self._processed.update(private.membership.consumed(self._coordinator))
 
     def begin(self) -> None:
         """Commit what was processed, and let the next ``poll`` join."""
         coordinator = self._coordinator
-        self._leads = private.leads(coordinator)
+        self._leads = private.membership.leads(coordinator)
         try:
-            private.await_commits(coordinator, END_S)  # else one could arrive after those of another connection
+            private.requests.await_commits(
+                coordinator, END_S
+            )  # else one could arrive after those of another connection
         except KafkaError as error:
             log.debug("leave: %s", error)
-        private.wrap_departure(
+        private.wrapping.wrap_departure(
             coordinator,
             protocols=self._joining,
             poll=self._polling,
         )
-        private.wrap_commits(
+        private.wrapping.wrap_commits(
             coordinator, sync=self._committing, asynchronous=self._committing_later, joined=self._adopting
         )
-        private.run(coordinator, self._commit_processed)
-        private.request_rebalance(coordinator)
+        private.requests.run(coordinator, self._commit_processed)
+        private.joining.request_rebalance(coordinator)
 
     def end(self) -> None:
         """Commit what was processed and leave, unless that is done."""
-        private.run(self._coordinator, self._go)
+        private.requests.run(self._coordinator, self._go)
 
     async def _go(self) -> None:
         if self._going:  # an interrupted poll goes on with it, on this thread
             while not self._gone:
-                await private.sleep(self._coordinator, RETRY_S)
+                await private.requests.sleep(self._coordinator, RETRY_S)
             return
         self._going = True
-        if not private.is_fenced(self._coordinator):
+        if not private.membership.is_fenced(self._coordinator):
             await self._commit_processed()
         await self._leave()
 
     async def _leave(self) -> None:
         # A member whose generation is over, or that was evicted, may still be in the group under this id.
-        member_id = private.member_id(self._coordinator) or self._member_id
+        member_id = private.membership.member_id(self._coordinator) or self._member_id
         try:
-            await private.give_up(self._coordinator)
+            await private.requests.give_up(self._coordinator)
         finally:
             try:
-                await private.leave_group(self._coordinator, member_id, END_S)
+                await private.requests.leave_group(self._coordinator, member_id, END_S)
             except KafkaError as error:
                 log.warning("the group learns by the end of the member's session that it has left: %s", error)
             finally:
                 self._gone = True
 
     async def _commit_processed(self) -> None:
-        owned = private.owned(self._coordinator)
+        owned = private.membership.owned(self._coordinator)
         due = {tp: offset for tp, offset in self._processed.items() if tp in owned}
         if not self._commits or not due:
             return
@@ -275,13 +281,13 @@ class Departure:
             )
 
     async def _commit(self, offsets: Offsets, timeout_s: float) -> None:
-        await self._beside.commit(offsets, timeout_s, private.member_id(self._coordinator))
+        await self._beside.commit(offsets, timeout_s, private.membership.member_id(self._coordinator))
         self._processed.update(offsets)
 
     def _joining(self, coordinator: Any, protocols: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(protocols)
         def guarded() -> Any:
-            return private.joining_to_leave(coordinator, protocols(), topics=not self._leads)
+            return private.joining.joining_to_leave(coordinator, protocols(), topics=not self._leads)
 
         return guarded
 
@@ -296,7 +302,7 @@ class Departure:
             try:
                 await self._commit_processed()
                 # librdkafka's leader has no entry for a member without topics, and the coordinator sends zero bytes.
-                await joined(generation, member_id, protocol, assignment or private.NOTHING)
+                await joined(generation, member_id, protocol, assignment or private.joining.NOTHING)
             finally:
                 await self._leave()
 
@@ -320,14 +326,14 @@ class Departure:
         @functools.wraps(commit)
         def guarded(offsets: Offsets, timeout_ms: float | None = None) -> Any:
             limit_ms = coordinator.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-            private.run(coordinator, self._commit_for_caller, offsets, limit_ms / 1000)
+            private.requests.run(coordinator, self._commit_for_caller, offsets, limit_ms / 1000)
 
         return guarded
 
     def _committing_later(self, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(commit)
         def guarded(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-            return private.commit_later(coordinator, self._commit_for_caller, offsets, callback)
+            return private.requests.commit_later(coordinator, self._commit_for_caller, offsets, callback)
 
         return guarded
 
@@ -335,6 +341,6 @@ class Departure:
         try:
             await self._commit(offsets, timeout_s)
         except KafkaError as error:
-            if private.is_retriable(error):
+            if private.consumer.is_retriable(error):
                 raise
             raise CommitFailedError(f"not committed, because the member is out of its group: {error}") from error

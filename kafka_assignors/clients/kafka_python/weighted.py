@@ -86,12 +86,12 @@ class MemberByWork(Cooperative):
     def attach(self, consumer: Any) -> None:
         """As `Assignor.attach`; the meter needs it if the assignor could not see its consumer when that was made."""
         super().attach(consumer)
-        self._measure(private.coordinator_of(consumer), private.fetcher_of(consumer))
+        self._measure(private.consumer.coordinator_of(consumer), private.consumer.fetcher_of(consumer))
 
     def supported_protocols(self) -> list[Any]:
         """As `Cooperative.supported_protocols`."""
         found = super().supported_protocols()
-        self._measure(self._attached(), private.calling_fetcher())
+        self._measure(self._attached(), private.consumer.calling_fetcher())
         return found
 
     def _measure(self, coordinator: Any, fetcher: Any) -> None:
@@ -100,8 +100,8 @@ class MemberByWork(Cooperative):
         if (meter is None and not self._loop.on) or None in (coordinator, fetcher) or coordinator is self._measured:
             return
         self._measured = coordinator
-        if lacks := private.lacks_for_meter(coordinator, fetcher):
-            private.warn_once(private.without(lacks[0], "the work of partitions isn't measured"))
+        if lacks := private.names.lacks_for_meter(coordinator, fetcher):
+            private.names.warn_once(private.names.without(lacks[0], "the work of partitions isn't measured"))
         else:
             kafka_meter.measure(coordinator, fetcher, meter, self._tick)
 
@@ -110,13 +110,13 @@ class MemberByWork(Cooperative):
         if (coordinator := self._attached()) is None:
             return
         if self._source.meter is not None:
-            progress = private.progress(coordinator) if self._progress is None else self._progress()
+            progress = private.membership.progress(coordinator) if self._progress is None else self._progress()
             for partition, position, end in progress:
                 self._source.meter.saw(partition, position, end, now)
         # In a generation that another assignor of the list assigned, this one's figures are outdated, and its leader
         # would not move by work.
-        if self._loop.due(now) and private.is_in_generation(coordinator, self._generation):
-            owned = private.held(coordinator, self._owned or ())
+        if self._loop.due(now) and private.membership.is_in_generation(coordinator, self._generation):
+            owned = private.membership.held(coordinator, self._owned or ())
             resting = self._figures.rests.resting(owned, now)
             if owned and len(resting) == len(owned):
                 return  # none of them may move
@@ -128,7 +128,7 @@ class MemberByWork(Cooperative):
                 log.info("%s: this member asks for a rebalance: %s", self.name, verdict.why)
                 if self._requested is not None:
                     self._requested(verdict.why)
-                private.request_rebalance(coordinator)
+                private.joining.request_rebalance(coordinator)
 
     def _work_of(self, owned: Collection[tuple[str, int]], now: float) -> float | None:
         """The work of these partitions as far as it is known; None if nothing is."""
@@ -149,7 +149,7 @@ class MemberByWork(Cooperative):
 
     def _user_data(self) -> bytes | None:
         coordinator = self._attached()
-        instance_id = None if coordinator is None else private.instance_id(coordinator)
+        instance_id = None if coordinator is None else private.consumer.instance_id(coordinator)
         held = self._still_held(self._topics)
         # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
         had = () if self._incremental() else tuple(self._owned or ())
@@ -191,7 +191,7 @@ class MemberByWork(Cooperative):
 
     def _incremental(self) -> bool:
         coordinator = self._attached()
-        return self._protocol != "eager" and (coordinator is None or private.is_cooperative(coordinator))
+        return self._protocol != "eager" and (coordinator is None or private.membership.is_cooperative(coordinator))
 
 
 class WeightedAssignor(MemberByWork):

@@ -1,4 +1,4 @@
-"""The early heartbeats of a cooperative member (`private.Beats`), of a coordinator that never reaches a broker."""
+"""Early heartbeats of a cooperative member (`private.beating.Beats`), of a coordinator that never reaches a broker."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Heartbeat:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Heartbeat, private.Beats]:
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Heartbeat, private.beating.Beats]:
     heartbeat = Heartbeat()
-    monkeypatch.setattr(private.time, "monotonic", lambda: heartbeat.now)
+    monkeypatch.setattr(private.beating.time, "monotonic", lambda: heartbeat.now)
     coordinator: Any = SimpleNamespace(
         heartbeat=heartbeat,
         config={"heartbeat_interval_ms": INTERVAL_MS},
         _heartbeat_wakeup=SimpleNamespace(notify=lambda: None),
     )
-    beats = private.Beats()
+    beats = private.beating.Beats()
     beats.watch(coordinator)
     return heartbeat, beats
 
@@ -50,7 +50,9 @@ def waits(heartbeat: Heartbeat, count: int) -> list[float]:
     return found
 
 
-def test_after_an_adoption_heartbeats_come_early_up_to_the_interval(watched: tuple[Heartbeat, private.Beats]) -> None:
+def test_after_an_adoption_heartbeats_come_early_up_to_the_interval(
+    watched: tuple[Heartbeat, private.beating.Beats],
+) -> None:
     heartbeat, beats = watched
     assert waits(heartbeat, 2) == [INTERVAL_MS] * 2, "at rest: no more than before"
 
@@ -59,7 +61,7 @@ def test_after_an_adoption_heartbeats_come_early_up_to_the_interval(watched: tup
     assert waits(heartbeat, 10) == [0, 25, 50, 100, 200, 400, 800, 1600, INTERVAL_MS, INTERVAL_MS]
 
 
-def test_the_news_of_a_rebalance_ends_them(watched: tuple[Heartbeat, private.Beats]) -> None:
+def test_the_news_of_a_rebalance_ends_them(watched: tuple[Heartbeat, private.beating.Beats]) -> None:
     heartbeat, beats = watched
     beats.begin()
     assert waits(heartbeat, 3) == [0, 25, 50]
@@ -69,7 +71,7 @@ def test_the_news_of_a_rebalance_ends_them(watched: tuple[Heartbeat, private.Bea
     assert waits(heartbeat, 2) == [INTERVAL_MS] * 2
 
 
-def test_each_adoption_begins_them_anew(watched: tuple[Heartbeat, private.Beats]) -> None:
+def test_each_adoption_begins_them_anew(watched: tuple[Heartbeat, private.beating.Beats]) -> None:
     heartbeat, beats = watched
     for _ in range(2):
         beats.begin()

@@ -68,7 +68,7 @@ class Group:
 
     async def _joined(self, _generation: int, _member_id: str, _protocol: str, assignment: bytes) -> None:
         self.story.append("adopted")
-        self.coordinator._subscription.assign_from_subscribed(sorted(private.partitions_of(assignment)))
+        self.coordinator._subscription.assign_from_subscribed(sorted(private.membership.partitions_of(assignment)))
         if self.in_callback is not None:
             await self.in_callback()
 
@@ -90,7 +90,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Group]]:
         made[-1]._coordinator.state = MemberState.STABLE
         made[-1]._subscription.assign_from_subscribed([A, B])
         member = Group(made[-1])
-        monkeypatch.setattr(private, "commit_beside", member.commit_beside)
+        monkeypatch.setattr(private.requests, "commit_beside", member.commit_beside)
         return member
 
     yield make

@@ -52,7 +52,7 @@ def consumer() -> Iterator[Make]:
         )
         made[-1].subscribe(["t"], listener=Lost())
         if made[-1]._coordinator.group_id is not None:
-            name = next(iter(private.assignors(made[-1]._coordinator))).name
+            name = next(iter(private.consumer.assignors(made[-1]._coordinator))).name
             made[-1]._coordinator._generation = Generation(7, "m-1", name)
             made[-1]._subscription.assign_from_subscribed([TopicPartition("t", p) for p in range(2)])
         return made[-1]
@@ -247,7 +247,7 @@ def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: Make) ->
     coordinator = cold._coordinator
 
     with pytest.raises(StaleMetadata, match="got no metadata of other, t within half a session timeout"):
-        coordinator._net.run(private.learn, coordinator, {"t", "other"})
+        coordinator._net.run(private.learning.learn, coordinator, {"t", "other"})
 
     assert StaleMetadata.retriable
 

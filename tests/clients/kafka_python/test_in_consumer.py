@@ -424,7 +424,7 @@ def test_without_a_consumer_it_claims_what_it_got_of_topics_it_still_subscribes_
 
 @pytest.mark.parametrize(
     ("name", "use"),
-    [("need_rejoin", private.must_rejoin), ("poll", lambda made: private.rebalance(made, 0.0))],
+    [("need_rejoin", private.joining.must_rejoin), ("poll", lambda made: private.joining.rebalance(made, 0.0))],
 )
 def test_what_the_bridge_drives_says_what_is_missing(consumer, monkeypatch, name, use):
     """It can't do without, so it is an error; what is in `PRIVATE` is a warning (`test_renamed.py`)."""

@@ -94,9 +94,9 @@ def test_what_kafka_python_cannot_decode_is_a_subscription_to_nothing():
     """kafka-python's leader decodes all members' bytes, and would fail again and again because of one."""
     random = Random(26)
     data = protocol.completed([damaged(random) for _ in range(3000)])
-    told = dict(private._undecodable(data))
+    told = dict(private.learning._undecodable(data))
     for few in range(0, 300, 10):
-        assert dict(private._undecodable(data[few : few + 10])) == {
+        assert dict(private.learning._undecodable(data[few : few + 10])) == {
             m - few: why for m, why in told.items() if few <= m < few + 10
         }
     sent = [protocol.EMPTY if m in told else each for m, each in enumerate(data)]
@@ -169,7 +169,7 @@ def test_sync_group_sends_it_as_it_is(assigned):
 @pytest.mark.parametrize("name", ["_partitions", "replica_nodes", "leader_id"])
 def test_a_cluster_that_hides_a_name_is_placed_without_racks_and_that_is_told_once(name, caplog, monkeypatch):
     """Renamed live: `tests/clients/kafka_python/test_renamed.py`; two are fields made of Kafka's schemas."""
-    monkeypatch.setattr(private, "_warned", set())
+    monkeypatch.setattr(private.names, "warned", set())
     metadata = cluster({"t": [[1, 2], [2, 1]]}, {1: "r1", 2: "r2"})
     known = metadata._partitions["t"]
     if name == "_partitions":
@@ -197,12 +197,13 @@ def vars_of(partition):
     return {name: getattr(partition, name) for name in ("replica_nodes", "leader_id")}
 
 
-def test_private_names_of_kafka_python_stand_in_one_file():
-    """What `private` names, no other file names of anything but its own ``self``."""
-    names = {name for use in private.USED for name in use.path.split(".") if name.startswith("_")}
-    package = Path(private.__file__).parents[1]
+def test_private_names_of_kafka_python_stand_in_one_room():
+    """What `private` names, no file outside names of anything but its own ``self``."""
+    names = {name for use in private.names.USED for name in use.path.split(".") if name.startswith("_")}
+    package = Path(private.__file__).parents[2]
     paths = [*package.glob("*.py"), *package.glob("confluent/*.py"), *package.glob("kafka_python/*.py")]
-    for path in {*paths} - {Path(private.__file__), package / "aiokafka.py"}:
+    assert len(paths) > 10
+    for path in {*paths} - {package / "aiokafka.py"}:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in names | {"_coordinator"}:
                 assert getattr(node.value, "id", "") in ("self", "one"), f"{path.name}:{node.lineno} {node.attr}"

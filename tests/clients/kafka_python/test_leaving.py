@@ -114,7 +114,7 @@ class Life:
         def rests() -> bool:
             consumer.poll(timeout_ms=50, max_records=1)
             both = (consumer, other)
-            joining = any(private.must_join(private.coordinator_of(each)) for each in both)
+            joining = any(private.membership.must_join(private.consumer.coordinator_of(each)) for each in both)
             return not joining and [len(each.assignment()) for each in both] == [1, 1]
 
         until(rests, "each has a partition")
@@ -176,7 +176,7 @@ def test_the_last_member_reads_to_its_end_and_commits_all_that_it_processed(
 
     finished(run, END_S)
 
-    assert private.is_closed(consumer)
+    assert private.consumer.is_closed(consumer)
     assert life.members() == 0
     assert life.committed() == {0: 0, 1: 0} | {p: each[-1] + 1 for p, each in seen.items()}
     assert all(each == list(range(len(each))) for each in seen.values())
@@ -195,7 +195,7 @@ def test_it_reads_and_commits_while_another_member_keeps_the_group_waiting(life:
     seen: dict[int, list[int]] = {}
     for records in leave(consumer, timeout_s=3):
         offsets(records, seen)
-        joins = private.joins(private.coordinator_of(consumer))
+        joins = private.membership.joins(private.consumer.coordinator_of(consumer))
         consumer.commit()
         if joins:
             assert life.committed()[mine.partition] == seen[mine.partition][-1] + 1, "while the join waits"
@@ -246,7 +246,7 @@ def test_a_loop_that_ends_early_commits_without_its_last_batch(life: Life, how: 
 
     assert before > 0
     assert life.committed()[mine.partition] == before
-    assert private.is_closed(consumer)
+    assert private.consumer.is_closed(consumer)
     assert life.members() == 1
 
 
@@ -300,7 +300,7 @@ def test_a_consumer_that_has_nothing_to_hand_over_is_closed(life: Life, what: st
     elif what == "never polled":
         consumer.subscribe([life.topic])
     assert finished(lambda: list(leave(consumer)), END_S) == []
-    assert private.is_closed(consumer)
+    assert private.consumer.is_closed(consumer)
     assert list(leave(consumer)) == []
 
 
@@ -314,7 +314,7 @@ def test_an_error_of_a_callback_comes_after_the_end(life: Life) -> None:
 
     with pytest.raises(KafkaError, match="User rebalance callback throws an error"):
         finished(run, END_S)
-    assert private.is_closed(consumer)
+    assert private.consumer.is_closed(consumer)
     assert life.members() == 0
 
 
@@ -326,7 +326,7 @@ def test_nonsense_is_refused(life: Life) -> None:
         leave(consumer, "5")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="object has no coordinator"):
         leave(object())
-    assert not private.is_closed(consumer)
+    assert not private.consumer.is_closed(consumer)
     assert life.members() == 1
 
 
@@ -342,7 +342,7 @@ def test_a_second_leave_is_refused_and_the_first_goes_on(life: Life) -> None:
             again()
     assert next(loop)
     loop.close()  # type: ignore[attr-defined]
-    assert private.is_closed(consumer)
+    assert private.consumer.is_closed(consumer)
 
 
 def test_a_leave_during_a_poll_is_refused(life: Life) -> None:
@@ -352,7 +352,7 @@ def test_a_leave_during_a_poll_is_refused(life: Life) -> None:
     for tp in consumer.assignment():
         consumer.seek(tp, RECORDS)
     polled.start()
-    until(lambda: private.polls(consumer), "it polls")
+    until(lambda: private.consumer.polls(consumer), "it polls")
     with pytest.raises(ConfigError, match=r"a thread is in this consumer's poll\(\)"):
         leave(consumer)
     polled.join()
@@ -460,6 +460,6 @@ def test_a_broker_that_is_away_ends_it_in_time() -> None:
                 broker.kill()
         assert time.monotonic() - begun < 5 + END_S
         assert seen[mine.partition][:2]
-        assert private.is_closed(consumer)
+        assert private.consumer.is_closed(consumer)
         broker.restart()
         life.close()

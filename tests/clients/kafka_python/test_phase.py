@@ -1,4 +1,4 @@
-"""An eager member sends its heartbeats when the other members of its group do (`private.Phase`)."""
+"""An eager member sends its heartbeats when the other members of its group do (`private.beating.Phase`)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Clocks:
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     clocks = Clocks()
-    monkeypatch.setattr(private.time, "time", clocks.time)
-    monkeypatch.setattr(private.time, "monotonic", clocks.monotonic)
+    monkeypatch.setattr(private.beating.time, "time", clocks.time)
+    monkeypatch.setattr(private.beating.time, "monotonic", clocks.monotonic)
     return clocks
 
 
@@ -50,7 +50,7 @@ def watched(group: str, protocol: RebalanceProtocol = RebalanceProtocol.EAGER) -
     """kafka-python's heartbeat of a member of this group, which has just joined."""
     settings = {"group_id": group, "heartbeat_interval_ms": 1000 * INTERVAL_S, "session_timeout_ms": 45_000}
     heartbeat = Heartbeat(**settings)
-    private.Phase().watch(SimpleNamespace(heartbeat=heartbeat, config=settings, _rebalance_protocol=protocol))
+    private.beating.Phase().watch(SimpleNamespace(heartbeat=heartbeat, config=settings, _rebalance_protocol=protocol))
     heartbeat.reset_timeouts()
     return heartbeat
 

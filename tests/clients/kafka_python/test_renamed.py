@@ -17,11 +17,11 @@ from kafka_assignors.integration.broker import Broker
 from tests.support.kafka_python.renamed import NEW, SOME
 from tests.support.places import ROOT
 
-NAMES = sorted({name for use in private.USED for name in use.path.split(".")})
+NAMES = sorted({name for use in private.names.USED for name in use.path.split(".")})
 FOUND_BY = ("_coordinator", "group_protocols")
 """How an assignor gets to its consumer's coordinator: by hand, and by itself."""
 
-LOST = {name: tuple(use.lost for use in private.USED if name in use.path.split(".")) for name in NAMES}
+LOST = {name: tuple(use.lost for use in private.names.USED if name in use.path.split(".")) for name in NAMES}
 FIRST = set({lost: name for name, lost in reversed(LOST.items())}.values())
 """Of the names without which the same is lost, one each."""
 # long: a consumer's life each; what is lost without the name is lost, and told, with one of the others too
@@ -78,7 +78,7 @@ def test_a_renamed_name_is_one_warning_with_its_consequence(lives: dict[str, Any
     (warning,) = warnings_of(life)
     assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses. Without it: ")
     assert all(each in warning for each in LOST[name])
-    guarded = name not in {part for use in private.GUARD for part in use.path.split(".")}
+    guarded = name not in {part for use in private.names.GUARD for part in use.path.split(".")}
     assert life["guard"] == ("fine" if guarded else "ConfigError")
     shared = "one assignor instance in two open consumers is not detected"
     assert life["refused"] == ("fine" if shared in LOST[name] else "ConfigError")

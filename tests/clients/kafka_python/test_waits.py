@@ -127,10 +127,10 @@ class Fetcher:
 
 def test_a_member_whose_joins_lead_nowhere_waits_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     fetcher, coordinator = Fetcher(), Due(True)
-    private.Wait().watch(coordinator, fetcher)
+    private.waiting.Wait().watch(coordinator, fetcher)
 
     for now_s in (10.0, 10.1, 10.49, 10.5, 10.6):
-        monkeypatch.setattr(private.time, "monotonic", lambda now_s=now_s: now_s)
+        monkeypatch.setattr(private.waiting.time, "monotonic", lambda now_s=now_s: now_s)
         fetcher.fetch_records(500, update_offsets=True, timeout_ms=1000)
 
     assert [ended for _, ended in fetcher.waits] == [True, False, False, True, False]
@@ -140,7 +140,7 @@ def test_a_member_whose_joins_lead_nowhere_waits_between_them(monkeypatch: pytes
 def test_a_member_without_partitions_waits_where_it_can_be_woken(timeout_ms: float, waits: list[float]) -> None:
     """kafka-python would sleep for its backoff, and tells whoever polls to do so by the second value."""
     fetcher, coordinator = Fetcher(), Due(False)
-    private.Wait().watch(coordinator, fetcher)
+    private.waiting.Wait().watch(coordinator, fetcher)
 
     answer = fetcher.fetch_records(500, update_offsets=True, timeout_ms=timeout_ms)
 
@@ -160,7 +160,7 @@ def test_a_member_without_partitions_waits_where_it_can_be_woken(timeout_ms: flo
 def test_a_wait_for_records_is_ended_in_every_version(wait: Callable[[Fetcher, Future], None]) -> None:
     """A member that must join again doesn't wait; afterwards it waits, and no records are no error."""
     fetcher, coordinator = Fetcher(), Due(True)
-    private.Wait().watch(coordinator, fetcher)
+    private.waiting.Wait().watch(coordinator, fetcher)
     wait(fetcher, Future())
     coordinator.always = False
 
@@ -174,4 +174,4 @@ def test_a_wait_for_records_is_ended_in_every_version(wait: Callable[[Fetcher, F
     ("version", "new"), [("3.0.12", False), ("3.0", False), ("3.1.0.dev", True), ("3.10.0", True), ("4.0rc1", True)]
 )
 def test_versions_are_compared_by_number(version: str, new: bool) -> None:
-    assert private.is_at_least(version, (3, 1)) is new
+    assert private.names.is_at_least(version, (3, 1)) is new

@@ -106,4 +106,4 @@ class Deaf(CooperativeStickyAssignor):
 
     def __init__(self) -> None:
         super().__init__()
-        private.Beats.begin = lambda _: None  # type: ignore[method-assign]
+        private.beating.Beats.begin = lambda _: None  # type: ignore[method-assign]
