@@ -8,9 +8,10 @@ DOCS := $(VENV)/.docs
 PYTEST := $(BIN)/python -m pytest
 # auto: one worker per CPU, as far as memory suffices (tests/support/workers.py)
 PARALLEL := --numprocesses $(or $(WORKERS),auto) --dist worksteal
-SLOW := slow or broker or docker or jvm or spark
-FAST := -m "not long and not ($(SLOW))" $(PARALLEL)
-FIRST := $(VENV)/fast-tests.xml
+NEEDS := broker or docker or jvm or spark
+PURE := -m "not long and not ($(NEEDS))" $(PARALLEL)
+FAST := -m "not long and not slow and not ($(NEEDS))" $(PARALLEL)
+FIRST := $(VENV)/pure-tests.xml
 # The tests start thousands of members and commands; without compiled modules each start takes twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -56,21 +57,21 @@ lint: $(READY)  ## formatting, linting, strict types, names in the tests, import
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.structure
 
-test-fast: $(READY)  ## the tests that need no broker, Java, Spark or Docker, with few examples
+test-fast: $(READY)  ## the quick ones of the tests that need no broker, Java, Spark or Docker, with few examples
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(FAST) $(ARGS)
 
 # pytest ends with 5 if no test is of a part, as with ARGS=FILE.
-test: $(READY)  ## the whole test suite, that of test-fast first; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=4 runs four at a time
-	@first=0; HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(FAST) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
+test: $(READY)  ## the whole test suite, first what needs no broker, Java, Spark or Docker; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=4 runs four at a time
+	@first=0; HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(PURE) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
 	case $$first in 0|5) ;; *) exit $$first;; esac; \
-	rest=0; FAST_TESTS=$(FIRST) $(PYTEST) -m "not long and ($(SLOW))" $(PARALLEL) $(ARGS) || rest=$$?; \
+	rest=0; PURE_TESTS=$(FIRST) $(PYTEST) -m "not long and ($(NEEDS))" $(PARALLEL) $(ARGS) || rest=$$?; \
 	if [ $$rest -eq 5 ]; then exit $$first; fi; exit $$rest
 
 test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and its development version if available
 	.ci/newest
 
-test-long: $(READY)  ## those of test-fast with all examples, then those that take minutes: big fuzzes and matrices, soaks, defects of other clients
-	@$(PYTEST) $(FAST) $(ARGS) || [ $$? -eq 5 ]
+test-long: $(READY)  ## what needs no broker with all examples, then those that take minutes: big fuzzes and matrices, soaks, defects of other clients
+	@$(PYTEST) $(PURE) $(ARGS) || [ $$? -eq 5 ]
 	$(PYTEST) -m long --timeout=1800 $(PARALLEL) $(ARGS)
 
 kafkatest: $(READY)  ## Kafka's own system tests with our member, as root (KAFKA_SOURCE=<checkout of apache/kafka>; ARGS='--client java')

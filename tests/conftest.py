@@ -32,8 +32,8 @@ NEEDS = {
 LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
 """What tests of several processes begin with, so that none is left alone with a long one at the end."""
 
-FAST_TESTS = os.environ.pop("FAST_TESTS", None)
-"""File with the result of the fast tests, if `make test` has run them before. A test's own run of pytest has none."""
+PURE_TESTS = os.environ.pop("PURE_TESTS", None)
+"""File with the result of the tests without a broker, if `make test` has run them before. A test's own run of pytest has none."""
 
 REPLAYED = pytest.StashKey[Replayed]()
 NOT_RUN = "docker: "
@@ -145,9 +145,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("law A1 over all histories", bold=True, red=bool(found.wrong))
         for line in found.lines():
             terminalreporter.line(line)
-    if FAST_TESTS:
-        suite = ElementTree.parse(FAST_TESTS).getroot()[0].attrib
-        terminalreporter.section("the fast tests, which ran first")
+    if PURE_TESTS:
+        suite = ElementTree.parse(PURE_TESTS).getroot()[0].attrib
+        terminalreporter.section("the tests without a broker, which ran first")
         counts = ", ".join(f"{suite[name]} {name}" for name in ("tests", "failures", "errors", "skipped"))
         terminalreporter.line(f"{counts}; {float(suite['time']):.0f} s")
     skipped = {report.nodeid: str(report.longrepr) for report in terminalreporter.getreports("skipped")}

@@ -126,6 +126,7 @@ def answers(name, seed, racks_and_instances):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_adapters_place_alike_with_racks_and_static_members(name):
     for seed in range(25):
@@ -308,6 +309,7 @@ def mock_broker():
     del producer
 
 
+@pytest.mark.slow
 def test_what_aiokafka_can_not_use_is_refused_where_the_consumer_is_started(mock_broker, caplog):
     """Where topics come after the start, by the first call for messages. It can be stopped, and the first goes on.
 

@@ -45,6 +45,7 @@ def test_an_unknown_client_is_named_with_the_known_ones() -> None:
         under_consumer_protocol({}, "sarama")
 
 
+@pytest.mark.slow
 def test_doctor_reads_a_file(tmp_path) -> None:
     file = tmp_path / "consumer.properties"
     file.write_text("group.id=billing\nsession.timeout.ms=6000\nclient.rack=r\n")

@@ -174,6 +174,7 @@ def test_each_command_says_in_one_sentence_what_is_refused(
     assert "; an administrator can grant it with: kafka-acls.sh " in said
 
 
+@pytest.mark.slow
 def test_a_port_that_never_answers_ends_with_the_deadline():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = f"127.0.0.1:{silent.getsockname()[1]}"

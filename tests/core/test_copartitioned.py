@@ -45,6 +45,7 @@ def test_a_bundle_has_one_owner(group, topics):
     assert copartitioned.assign(holding(group, owner), topics=topics) == assignment
 
 
+@pytest.mark.slow
 @given(group=groups(), topics=st.sampled_from([None, PAIR, (("t", "u"), ("v", "w"))]))
 def test_the_cooperative_form_gives_no_partition_that_another_may_hold_and_ends_with_whole_bundles(group, topics):
     made = plan(group, "cooperative-copartitioned", topics=topics)
@@ -60,6 +61,7 @@ def test_the_cooperative_form_gives_no_partition_that_another_may_hold_and_ends_
     assert again.assignment == again.target == made.target
 
 
+@pytest.mark.slow
 def test_the_cooperative_form_moves_a_bundle_as_a_whole_and_as_few_as_the_eager_form():
     withheld = 0
     for seed in range(150):
@@ -118,6 +120,7 @@ def cost(group: Group, owner, objective: Objective):
     return tuple(goals[name] for name in objective.goals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goals", GOALS)
 def test_bundles_are_placed_as_well_as_can_be(goals):
     objective = Objective(goals=goals)

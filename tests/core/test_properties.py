@@ -29,6 +29,7 @@ HANDS_OVER = ("cooperative-sticky", "cooperative-copartitioned", "weighted", "la
 """Strategies that withhold a partition for a round before another member gets it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups())
 def test_always_sound(name, group):
@@ -36,6 +37,7 @@ def test_always_sound(name, group):
     assert violations(group, assignment, cooperative=name in HANDS_OVER) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups(), random=st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(name, group, random):
@@ -82,6 +84,7 @@ def optimum(group):
     return Score(total // step // step, total // step % step, total % step)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(250))
 @given(group=groups())
 def test_sticky_is_optimal(group):
@@ -117,6 +120,7 @@ def test_a_sticky_assignment_is_kept_when_nothing_changes(group):
     assert sticky.assign(rejoined(group, first, 10)) == first
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_cooperative_settles_in_two_rounds_with_one_owner_at_every_instant(group):
     """Members start what they get at once and stop what they lose when they learn of it, in whatever order."""

@@ -164,6 +164,7 @@ def test_a_jar_that_the_repository_lacks_is_named(repository, pinned, tmp_path):
         locked_jars(lock)
 
 
+@pytest.mark.slow
 def test_no_network_is_said_with_the_way_out(repository, lock, capsys, monkeypatch):
     repository.close()
 
@@ -209,6 +210,7 @@ def test_a_disk_that_fills_up_on_the_way_is_told_apart(repository, tmp_path):
     assert last.startswith(f"kafka_assignors.errors.NotEnoughSpace: {small}/jars needs 9 bytes"), done.stderr
 
 
+@pytest.mark.slow
 def test_processes_that_fetch_at_once_share_one_download(repository, lock):
     command = [sys.executable, "-c", FETCH, str(lock)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]

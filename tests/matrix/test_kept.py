@@ -50,6 +50,7 @@ def test_the_page_has_the_table_of_these_histories() -> None:
     assert table({kept: said[kept.path.name] for kept in KEPT}) in PAGE.read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [*KEPT[::8], *(kept for kept in KEPT if "false" in told()[kept.path.name])], ids=str)
 def test_a_kept_history_shows_what_the_table_says(kept: Kept) -> None:
     shows(kept)

@@ -63,6 +63,7 @@ def test_changes(source, expected):
     assert [ast.unparse(mutated(source, mutant)) for mutant in mutants(source)] == expected
 
 
+@pytest.mark.slow
 def test_each_mutant_that_is_left_out_still_exists_and_has_its_reason():
     known = json.loads(EQUIVALENT.read_text())
 
@@ -78,6 +79,7 @@ def test_code_knows_its_file_by_the_path_under_which_it_is_changed():
         assert module.__file__ == str(file)
 
 
+@pytest.mark.slow
 def test_a_mutant_that_is_nowhere_is_no_answer():
     (case, *_) = population()
     nowhere = case._replace(file=case.file.with_name("nowhere.py"))

@@ -24,6 +24,7 @@ def full(folder: Path, benchmark: str, *rows: Result) -> None:
     (folder / f"{benchmark}-full-20260101-000000.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
 
 
+@pytest.mark.slow
 def test_every_goal_is_of_a_row_that_a_full_run_has() -> None:
     assert [
         goal for goal in GOALS if not any(re.fullmatch(goal.rows, row) for row in summary.kept(goal.benchmark))

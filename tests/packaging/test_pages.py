@@ -90,6 +90,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
                 yield f"{block.page}:{number}", words
 
 
+@pytest.mark.slow
 def test_every_command_line_can_be_typed() -> None:
     """Programs, commands, options and their values are those that exist; what they do has tests of its own."""
     made = {

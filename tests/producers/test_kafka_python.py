@@ -79,6 +79,7 @@ def test_round_robin_ignores_keys_and_batches(batch_bytes, keyed):
     assert max(sender.placed.values()) - min(sender.placed.values()) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("null_keys", ["round_robin", "random"])
 def test_null_keys_that_go_on_with_each_record_keep_the_first_answer(null_keys):
     answers = []
@@ -94,6 +95,7 @@ def test_null_keys_that_go_on_with_each_record_keep_the_first_answer(null_keys):
         assert chisquare(list(sender.placed.values())).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_uniform_null_keys_get_the_same_number_of_bytes_and_fill_their_batches():
     sender = Sender(DefaultPartitioner(batch_bytes=500, seed=7), cluster({"t": [0] * 6}), batch_bytes=500)
     placed = [sender.send("t", b"v" * 90) for _ in range(12000)]
@@ -120,6 +122,7 @@ def test_sticky_changes_with_each_batch_of_records_without_keys(make):
     assert set(sender.placed) == set(range(6))
 
 
+@pytest.mark.slow
 def test_sticky_changes_for_records_with_keys_though_no_batch_is_reported():
     sender = Sender(StickyPartitioner(seed=3, batch_bytes=1000), cluster({"t": [0] * 6}), batch_bytes=1000)
     placed = [sender.send("t", b"v" * 100, key=b"k") for _ in range(6000)]
@@ -152,6 +155,7 @@ def test_a_leader_lost_without_a_metadata_update_is_noticed_and_so_is_its_return
     assert {sender.send("t") for _ in range(10)} == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_grown_and_shrunk_topics_are_noticed_at_the_next_record():
     for name in PARTITIONERS:
         metadata = cluster({"t": [0, 0]})
@@ -226,6 +230,7 @@ def test_one_seed_gives_one_sequence_and_the_same_as_its_own_source(name):
     assert sequence(seed=1) != sequence(seed=2)
 
 
+@pytest.mark.slow
 def test_random_without_a_seed_differs_and_is_even():
     metadata = cluster({"t": [0] * 6})
     first, second = (Sender(RandomPartitioner(), metadata) for _ in range(2))
@@ -248,6 +253,7 @@ def test_the_last_choice_a_hook_hears_during_a_send_is_where_the_record_goes():
             assert heard[-1] == ("t", key, placed), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTITIONERS)
 def test_threads_share_a_partitioner(eager_switching, name):
     metadata, together = cluster({"t": [0] * 6}), Barrier(4, timeout=30)

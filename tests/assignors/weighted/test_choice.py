@@ -24,6 +24,7 @@ def placements(seed: int) -> list[Any]:
     return [strategy(name, **options).place(case.group) for name, options in (("weighted", case.options), ("lag", lag))]
 
 
+@pytest.mark.slow
 def test_no_solver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(*_: Any, **__: Any) -> None:
         raise AssertionError("a solver was asked")

@@ -13,6 +13,7 @@ CHUNK, SHORT, LONG = 25, examples(200), 3_000
 MANY = 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SHORT, CHUNK))
 def test_small_groups_are_what_trying_every_assignment_finds(first: int) -> None:
     for seed in range(first, min(first + CHUNK, SHORT)):

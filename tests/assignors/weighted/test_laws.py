@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(group=groups(), options=OPTIONS, random=st.randoms(use_true_random=False))
 def test_any_plan_is_valid_proven_and_the_same_in_any_order(group: Any, options: dict[str, Any], random: Any) -> None:
     made = plan(group, "weighted", **options)

@@ -23,6 +23,7 @@ def planned(case: Case, **options: object) -> Plan:
     return plan(case.group, "weighted", weights=case.weights, capacity=case.capacity, **{**case.options, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SHORT, CHUNK))
 def test_bound_and_moves_are_those_of_an_independent_program(first: int) -> None:
     """Up to 12 partitions and 4 members, unequal subscriptions and capacities, standbys, owners that may not keep."""
@@ -30,6 +31,7 @@ def test_bound_and_moves_are_those_of_an_independent_program(first: int) -> None
         agrees(drawn(seed), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SHORT, CHUNK))
 def test_racks_priorities_caps_and_state_are_those_of_an_independent_program(first: int) -> None:
     for seed in range(first, first + CHUNK):
@@ -49,6 +51,7 @@ def agrees(case: Case, seed: int) -> None:
     assert differences(case, planned(case)) == [], seed
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32))
 def test_the_order_of_members_makes_no_difference(seed: int) -> None:
     case = drawn(seed)
@@ -59,6 +62,7 @@ def test_the_order_of_members_makes_no_difference(seed: int) -> None:
     assert planned(case).assignment == planned(other).assignment
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32), epsilons=st.tuples(st.floats(0.001, 1), st.floats(0.001, 1)))
 def test_a_larger_epsilon_never_takes_more_moves(seed: int, epsilons: tuple[float, float]) -> None:
     case = drawn(seed)
@@ -70,6 +74,7 @@ def test_a_larger_epsilon_never_takes_more_moves(seed: int, epsilons: tuple[floa
     assert large.bound == small.bound
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32), budget=st.integers(0, 6))
 def test_a_budget_is_kept_and_more_of_it_is_never_worse(seed: int, budget: int) -> None:
     case = drawn(seed)
@@ -83,6 +88,7 @@ def test_a_budget_is_kept_and_more_of_it_is_never_worse(seed: int, budget: int) 
     assert more.greatest <= max(less.greatest, more.limit) * (1 + NEAR)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32))
 def test_a_plan_is_whole_as_json_and_again(seed: int) -> None:
     made = planned(drawn(seed))
@@ -111,6 +117,7 @@ def jittered(rng: np.random.Generator, weights: list[float]) -> list[float]:
     return (np.array(weights) * rng.uniform(0.8, 1.2, len(weights))).tolist()
 
 
+@pytest.mark.slow
 def test_jitter_moves_nothing_under_hysteresis() -> None:
     """An hour of checks each 30 s, every weight 20 % up or down at each."""
     rng = np.random.default_rng(3)

@@ -40,6 +40,7 @@ def placed(weights: list[float], members: int) -> Owned:
     return owned_by(plan(group_of(empty, len(weights)), "weighted", weights={"t": weights}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_one_join_into_80_members_and_100_partitions_moves_at_most_two(seed: int) -> None:
     weights = np.random.default_rng(seed).lognormal(0, 0.5 if seed % 2 else 1, 100).tolist()
@@ -191,6 +192,7 @@ def owned(case: Case) -> Case:
     return replace(case, group=replace(case.group, members=members))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_the_frontier_falls_and_a_budget_reaches_it(seed: int) -> None:
     case = owned(drawn(seed))

@@ -72,6 +72,7 @@ def differs(seed: int, *size: int) -> str:
     return "" if load.state[0] <= WITHIN * best + 1e-6 else f"{seed}: {load.state}, {best} is possible"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(12)))
 def test_the_cost_of_moved_state_is_within_5_percent_of_the_least(seed: int) -> None:
     assert differs(seed) == ""

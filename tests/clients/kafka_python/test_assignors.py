@@ -77,6 +77,7 @@ def test_stickiness_survives_a_member_of_kafka_pythons_own_assignor():
 # ------------------------------------------------------------------------------------------------- the leader's answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name"),
     [

@@ -157,6 +157,7 @@ def test_a_consumer_that_commits_by_itself_does_so_before_it_revokes(group: Call
     assert member.story == [{B: 6}, "adopted", "adopted"]
 
 
+@pytest.mark.slow
 def test_a_callback_may_commit_what_is_revoked(group: Callable[..., Group]) -> None:
     member = group()
     member.rebalance()

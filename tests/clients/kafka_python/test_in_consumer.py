@@ -361,6 +361,7 @@ def in_use():
     return sorted(thread.name for thread in threading.enumerate()), len([*Path("/proc/self/fd").iterdir()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refused", "message"),
     [

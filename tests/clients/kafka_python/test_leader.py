@@ -90,6 +90,7 @@ def damaged(random: Random) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 def test_what_kafka_python_cannot_decode_is_a_subscription_to_nothing():
     """kafka-python's leader decodes all members' bytes, and would fail again and again because of one."""
     random = Random(26)

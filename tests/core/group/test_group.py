@@ -102,6 +102,7 @@ def test_whose_claim_of_a_leaving_member_counts(others, leaver, leaving, kinds):
     assert withheld == bool(leaving)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parity", [None, "java"])
 def test_the_target_is_what_the_second_rebalance_gives(parity):
     """Its ties are decided by what the first one left in place, so that it is computed from there."""

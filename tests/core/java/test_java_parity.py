@@ -33,6 +33,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.source("apache/kafka 4.3.0 StickyAssignor, CooperativeStickyAssignor")
 @pytest.mark.parametrize(("file", "name", "rounds", "unsafe"), FILES)
 def test_every_round_is_javas(file, name, rounds, unsafe):

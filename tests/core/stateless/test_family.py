@@ -176,6 +176,7 @@ def test_static_members_have_the_same_after_a_full_restart(group):
         assert {m.instance_id: after[m.member_id] for m in again} == before, name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(group=groups(racks=False), data=st.data())
 def test_when_a_member_leaves_only_its_partitions_move(group, data):

@@ -29,6 +29,7 @@ def loads(assignment):
     return [sum(map(len, topics.values())) for topics in assignment.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.source("issue: bounded-load max/mean <= 1 + epsilon on 1,000 random groups")
 @pytest.mark.parametrize("groups", [300, pytest.param(1000, marks=pytest.mark.long)])
 def test_no_member_has_more_than_its_bound(groups):
@@ -53,6 +54,7 @@ def test_no_member_has_more_than_its_bound(groups):
     assert min(seen.values()) > groups / 5
 
 
+@pytest.mark.slow
 def test_each_set_of_topics_with_the_same_subscribers_is_bounded_by_itself():
     draw = random.Random(7)
     for _ in range(200):

@@ -56,6 +56,7 @@ def blocks(problem):
     return sorted((b.classes.tolist(), b.kinds.tolist(), b.low, b.extras) for b in found)
 
 
+@pytest.mark.slow
 def test_offering_few_units_first_is_as_good_as_offering_all(monkeypatch):
     real, seen = cheapest._edges, []
 

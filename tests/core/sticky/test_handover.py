@@ -85,6 +85,7 @@ class HandOver(RuleBasedStateMachine):
         self.group.nothing_has_two_owners()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequences", [40, pytest.param(150, marks=pytest.mark.long)])
 def test_no_partition_ever_has_two_owners_and_none_is_left_over(sequences):
     run_state_machine_as_test(HandOver, settings=settings(max_examples=sequences, stateful_step_count=40))

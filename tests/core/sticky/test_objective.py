@@ -80,6 +80,7 @@ def best(group, objective):
     return tuple(n * (unit if name == "racks" else 1) for name, n in zip(objective.goals, found, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300 + MANY // 4)
 @pytest.mark.parametrize("groups", [examples(150), pytest.param(MANY, marks=pytest.mark.long)])
 def test_every_mode_and_order_gets_the_best_there_is(groups):

@@ -37,6 +37,7 @@ def worse(case: fuzz.Case, best: Callable[[Group], Score | None]) -> str:
     return "" if rounds <= 2 else f"cooperative-sticky takes {rounds} rounds"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 @pytest.mark.parametrize("groups", [examples(250), pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("best", "size"), [(oracle.solved, ""), (oracle.tried, "tiny")])

@@ -48,6 +48,7 @@ def rejoined(group, assignment, generation, *, members=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120 + MANY // 4)
 @pytest.mark.parametrize("many", [300, pytest.param(MANY, marks=pytest.mark.long)])
 def test_random_groups_get_the_best_there_is_and_it_is_proven(many):
@@ -72,6 +73,7 @@ def test_random_groups_get_the_best_there_is_and_it_is_proven(many):
     pytest.fail(f"only {judged} of the groups drawn are small enough")
 
 
+@pytest.mark.slow
 def test_two_partitions_swapped_are_certified_only_if_the_swap_costs_nothing():
     worse = 0
     for seed in range(400):
@@ -92,6 +94,7 @@ def test_two_partitions_swapped_are_certified_only_if_the_swap_costs_nothing():
     assert worse > 50
 
 
+@pytest.mark.slow
 def test_any_prices_bound_every_assignment_from_below():
     """Weak duality, with spread first: prices drawn at random prove less, never too much."""
     draw, lower = Random(1), 0
@@ -149,6 +152,7 @@ def test_cooperative_settles_in_two_rounds(group):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.source("apache/kafka uniform2")
 def test_never_worse_than_kafkas_planned_broker_assignor():
     """By its own order: spread, balance, moves. Its balance stops where no single move helps."""

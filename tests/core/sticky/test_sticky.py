@@ -190,6 +190,7 @@ def test_the_graph_does_not_grow_with_partitions(monkeypatch):
     assert 0 < large <= 1.5 * small
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("assign", [sticky.assign, cooperative.assign])
 def test_ten_thousand_partitions_and_fifty_members(assign):

@@ -94,6 +94,7 @@ def problems(count=60):
         yield flow.Problem(classes, had, objective.racks_first)
 
 
+@pytest.mark.slow
 def test_shared_stalls_are_as_good_as_an_edge_from_every_class_to_every_kind(monkeypatch):
     shared = 0
     monkeypatch.setattr(flow, "_APART", 0)
@@ -109,6 +110,7 @@ def test_shared_stalls_are_as_good_as_an_edge_from_every_class_to_every_kind(mon
     assert shared > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "spread"), [(cheapest, False), (transport, True)])
 def test_distances_of_long_paths_are_those_of_short_ones(module, spread, monkeypatch):
     def answers():

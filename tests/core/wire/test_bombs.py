@@ -313,6 +313,7 @@ def test_no_member_stops_its_leader(name, options):
     assert dear == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if strategies.STRATEGIES[name].uses_claims])
 def test_no_member_stops_its_leader_with_bytes_at_random(name):
     made = strategies.strategy(name)
@@ -365,6 +366,7 @@ def test_limits_hold_for_members_that_kafka_python_decoded():
             assert ours._replace(generation=0, rack=None) == theirs._replace(generation=0, rack=None)
 
 
+@pytest.mark.slow
 def test_parity_with_java_is_not_quadratic():
     """8,000 partitions, different subscriptions, two members join: it was 27 s of silence, mostly sets made anew."""
     members, owned = [f"m{m:02}" for m in range(20)], [(f"t{i}", p) for i in range(8) for p in range(1000)]
@@ -381,6 +383,7 @@ def test_parity_with_java_is_not_quadratic():
         assert lines(lambda made=made, name=name: made.assign(decoded(name, group))) < 2 * LINES
 
 
+@pytest.mark.slow
 def test_a_matrix_of_many_racks_is_looked_up_at_once():
     """30 racks and 3,000 partitions with replica racks of their own: the largest cost is found once, not each time."""
     racks = [f"r{i}" for i in range(30)]

@@ -44,6 +44,7 @@ def test_assignments_are_those_of_one_member_at_a_time(case, block):
     assert list(written) == [member.member_id for member in indexed.group.members]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "name"), FILES.items())
 def test_the_answer_in_bytes_is_the_answer(file, name):
     """Every third golden round."""

@@ -124,6 +124,7 @@ def test_claims_are_cut_at_the_partition_count():
     assert (said.owned.beyond, said.owned.strange) == (4, 1)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_claims_that_no_broker_would_store_are_left_out():
     names = [hashlib.sha512(str(i).encode()).hexdigest() for i in range(20_000)]
     data, why = compact.encode_within([(name, 0) for name in names], 1, "r1", "i1")

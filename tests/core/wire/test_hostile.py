@@ -113,6 +113,7 @@ def fuzzed(name: str, count: int, seed: int) -> None:
         logging.disable(logging.NOTSET)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_user_data_stop_a_leader(name: str) -> None:
     fuzzed(name, 200, 26)

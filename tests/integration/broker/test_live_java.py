@@ -70,6 +70,7 @@ def test_what_java_throws_is_the_same_beside_pyspark(kafka_java, monkeypatch):
         kafka_java.classes.java.lang.Integer("none")
 
 
+@pytest.mark.slow
 def test_close_ends_the_jvm_and_may_be_called_twice():
     with LiveJava() as java:
         pids = java.pids()
@@ -82,6 +83,7 @@ def test_close_ends_the_jvm_and_may_be_called_twice():
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
     with LiveJava() as java:
         left = [java.classes.java.util.ArrayList() for _ in range(3)]
@@ -93,6 +95,7 @@ def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
+@pytest.mark.slow
 def test_sigkill_of_the_owner_ends_even_a_frozen_jvm():
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
         try:

@@ -41,6 +41,7 @@ def test_a_broker_has_the_archive_in_its_memory(kafka_broker, jars):
     assert str(archive) in {mapped.path for mapped in jvm.memory_maps()}
 
 
+@pytest.mark.slow
 def test_another_build_of_java_gets_no_archive_of_this_one(own_cache, jars, tmp_path, capsys, caplog):
     """And one that can make none is asked once: the next node starts without at once."""
     asked = tmp_path / "asked"

@@ -127,6 +127,7 @@ turns = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(turns)
 def test_at_every_instant_the_intervals_are_what_a_reader_of_the_events_believes(
     told: list[tuple[str, str, frozenset[int]]],

@@ -45,6 +45,7 @@ def await_line(process: subprocess.Popen[str], pattern: str) -> str:
     pytest.fail(f"no line like {pattern!r}; exit {process.wait()}:\n{''.join(seen)}")
 
 
+@pytest.mark.slow
 def test_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
     """Each waits for five seconds, so they do it together."""
     demo, run = (["--out", str(tmp_path / name)] for name in ("demo", "run"))
@@ -60,6 +61,7 @@ def test_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
             assert "127.0.0.1:1" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "names"),
     [
@@ -76,6 +78,7 @@ def test_unknown_name_lists_the_known_ones(args: tuple[str, ...], names: list[st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_port_taken_is_said_before_anything_starts() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -87,6 +90,7 @@ def test_port_taken_is_said_before_anything_starts() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_run_never_mixes_with_another_ones_history(tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").write_text("{}\n")
     done = integration("run", "churn", "--out", str(tmp_path))
@@ -94,6 +98,7 @@ def test_a_run_never_mixes_with_another_ones_history(tmp_path: Path) -> None:
     assert "not empty" in done.stderr
 
 
+@pytest.mark.slow
 def test_judge_names_what_is_missing(tmp_path: Path) -> None:
     assert "is not a folder" in integration("judge", str(tmp_path / "none")).stderr
     done = integration("judge", str(tmp_path))

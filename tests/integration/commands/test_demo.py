@@ -80,6 +80,7 @@ def test_the_page_and_the_paths_are_there_before_spark_and_the_page_again_after(
     assert tell_demo(one, report, 1.0, False) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "timeout_s", "says"),
     [
@@ -111,6 +112,7 @@ def test_a_spark_job_that_fails_or_is_too_slow_leaves_all_else(
     assert told.err.startswith("error: the Spark job")
 
 
+@pytest.mark.slow
 def test_what_is_false_stays_false_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, report, _ = played(tmp_path / "out", monkeypatch, FAILS, value=False)
     assert tell_demo(one, report, 1.0, False) == 1
@@ -118,6 +120,7 @@ def test_what_is_false_stays_false_without_spark(tmp_path: Path, monkeypatch: py
     assert tell_demo(one, report, 1.0, False) == 3
 
 
+@pytest.mark.slow
 def test_json_has_the_history_and_why_spark_has_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +134,7 @@ def test_json_has_the_history_and_why_spark_has_no_result(
         assert (told["history"], told["spark_failure"] is not None) == (str(one.history.resolve()), failed)
 
 
+@pytest.mark.slow
 def test_a_stage_is_told_again_while_it_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that says nothing is not silence for the user: no more than `SPARK_TOLD_S` pass without a line."""
     _, _, printed = played(tmp_path / "out", monkeypatch, HANGS, timeout_s=2.5)
@@ -140,6 +144,7 @@ def test_a_stage_is_told_again_while_it_lasts(tmp_path: Path, monkeypatch: pytes
     assert all(line.endswith(" s ago)") for line in stages[1:])
 
 
+@pytest.mark.slow
 def test_a_program_is_told_from_its_start_and_ended_if_it_is_too_slow() -> None:
     told: list[tuple[str, bool]] = []
     silent = [sys.executable, "-c", "import time; time.sleep(600)"]

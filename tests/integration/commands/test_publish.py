@@ -72,6 +72,7 @@ def test_a_played_scenario_is_published_with_its_seals(kafka_broker: Broker, tmp
     assert sorted(r.value for r in read_whole(kafka_broker, topic, len(lines))) == sorted(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("run", "churn"), ("demo",)])
 def test_a_topic_of_a_broker_that_ends_with_the_run_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
     done = integration(*command, "--out", str(tmp_path / "out"), "--events-topic", "events")

@@ -84,6 +84,7 @@ def test_a_group_whose_broker_assigns_is_read_and_judged(
     assert min(verdict.checked["G1"], verdict.checked["O2"]) > 0
 
 
+@pytest.mark.slow
 def test_a_record_of_the_group_that_cannot_be_read_makes_its_verdict_unknown() -> None:
     story = churn("range")
     for _ in range(2):

@@ -45,6 +45,7 @@ def run_member(config: str, folder: Path) -> subprocess.CompletedProcess[str]:
         os.close(write)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "said"),
     [("{", "Expecting"), ("[]", "not list"), ("{}", "missing"), ('{"surprise": 1}', "unexpected")],
@@ -307,6 +308,7 @@ def test_a_member_that_dies_by_itself_is_told_with_its_last_words(
         group.wait_stable(["m2"], timeout_s=DEADLINE_S)
 
 
+@pytest.mark.slow
 def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
     def tried(make: Callable[[], object]) -> str:
         with pytest.raises(BrokerUnreachable) as caught:

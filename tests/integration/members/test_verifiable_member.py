@@ -214,6 +214,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
     assert f"{file}:{message}" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

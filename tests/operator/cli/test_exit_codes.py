@@ -116,6 +116,7 @@ def test_a_wrong_configuration_is_usage(path: str, tmp_path: Path, capsys: pytes
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ASKING)
 def test_a_dead_broker_is_named(
     path: str, nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -47,6 +47,7 @@ def served(*now: Reading, partitions: bool = False) -> dict[Any, float]:
         return scraped(url)
 
 
+@pytest.mark.slow
 def test_the_metrics_are_the_readings() -> None:
     told = served(reading())
     group = ("group", "g")
@@ -94,6 +95,7 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
             again.__enter__()
 
 
+@pytest.mark.slow
 def test_requests_that_never_end_keep_no_scrape_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest connections are closed for new ones, and each one after a time without a byte."""
     monkeypatch.setattr(exporter._Handler, "timeout", 0.5)

@@ -13,6 +13,7 @@ from tests.support.forked import run
 from tests.support.places import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     ["kafka_assignors explain o1", "kafka_assignors explain O99", "kafka_assignors --nonsense",
@@ -35,6 +36,7 @@ def test_the_same_answer(line: str, tmp_path: Path) -> None:
     assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
 
 
+@pytest.mark.slow
 def test_it_has_its_own_environment_and_is_killed_if_it_is_late(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text("import os, sys\nprint(os.environ['OURS'], os.getcwd())\nsys.exit(7)\n")
     (tmp_path / "late.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")

@@ -84,6 +84,7 @@ def test_a_live_group_with_hostile_names(kafka_broker: Broker, kafka_topic: Call
             consumer.close()
 
 
+@pytest.mark.slow
 def test_what_was_typed_is_told_back_harmless() -> None:
     for asked in (("judge", HOSTILE), (HOSTILE,), ("plan", "--add-partitions", HOSTILE), ("explain", HOSTILE),
                   ("plan", "g", "--members", HOSTILE), ("keys", "audit", "t", "-b", HOSTILE),
@@ -95,6 +96,7 @@ def test_what_was_typed_is_told_back_harmless() -> None:
         assert "x1b[2Jm" in done.stderr, done
 
 
+@pytest.mark.slow
 def test_a_judged_history_with_hostile_names(tmp_path: Path) -> None:
     """The same member never joins again: a law that is broken names it, with its witnesses."""
     story = later(died(Story("range", group=HOSTILE).start("a", HOSTILE).round(), HOSTILE))

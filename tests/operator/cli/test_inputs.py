@@ -98,6 +98,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", WRONG)
 def test_wrong_input_is_one_sentence(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -114,6 +115,7 @@ def test_wrong_input_is_one_sentence(
     assert names in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["why g", "plan g", "watch g", "exporter g", "keys place orders k", "keys audit orders", "vote g"]
 )
@@ -153,6 +155,7 @@ def test_where_to_write_is_tried_and_nothing_is_left(tmp_path: Path) -> None:
         options.out_folder("/proc/nowhere")
 
 
+@pytest.mark.slow
 def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     """As a process of its own: also without a terminal, in ASCII, with a closed pipe, without its extras."""
     without = "import sys; sys.modules['{}'] = None; from kafka_assignors.__main__ import main; sys.exit(main())"
@@ -192,6 +195,7 @@ def test_a_damaged_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert str(file) in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_help_and_answers_need_no_unicode() -> None:
     for args in (["--help"], ["explain"], ["explain", "T1"], ["doctor"]):
         done = cli(*args, PYTHONIOENCODING="ascii", LC_ALL="C")

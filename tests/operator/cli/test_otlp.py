@@ -67,6 +67,7 @@ def test_a_collector_that_refuses_is_noted_once_and_when_it_is_back(collector: C
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_silent_collector_holds_up_nobody() -> None:
     """It accepts and never answers; the command ends before it does."""
     with socket.socket() as silent:

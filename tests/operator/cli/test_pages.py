@@ -86,12 +86,14 @@ def test_laws_are_explained_as_on_their_page() -> None:
         assert {**known[law], **said} == known[law], "write them anew: python -m tests.support.explained"
 
 
+@pytest.mark.slow
 def test_explanations_have_a_schema() -> None:
     assert answered("explain", cli("explain", "o1", "--json"))["name"] == "O1"
     done = cli("explain", "--json")
     jsonschema.validate(json.loads(done.stdout), json.loads((SCHEMAS / "explain.json").read_text("utf-8")))
 
 
+@pytest.mark.slow
 def test_the_doctor_names_what_lacks() -> None:
     well = answered("doctor", cli("doctor", "--json"))
     assert well["ok"] is True
@@ -104,6 +106,7 @@ def test_the_doctor_names_what_lacks() -> None:
     assert answered("doctor", cli("doctor", "--json", KAFKA_BOOTSTRAP="127.0.0.1:1"), 1)["ok"] is False
 
 
+@pytest.mark.slow
 def test_the_doctor_asks_for_a_container_engine_that_may_be_absent() -> None:
     """Only one backend needs it: without it the answer is unknown, and the doctor still says yes."""
     told = answered("doctor", cli("doctor", "--json", DOCKER_HOST="tcp://127.0.0.1:1"))
@@ -112,6 +115,7 @@ def test_the_doctor_asks_for_a_container_engine_that_may_be_absent() -> None:
     assert "127.0.0.1" in engine["found"]
 
 
+@pytest.mark.slow
 def test_judge_keys_and_watch_have_schemas(tmp_path: Any) -> None:
     (tmp_path / "a.jsonl").write_text("")
     assert answered("judge", cli("judge", str(tmp_path), "--json"), 4)["value"] is None
@@ -128,6 +132,7 @@ def test_every_command_has_the_options_of_output(path: str) -> None:
         assert options.count(option) == 1, (path, option)
 
 
+@pytest.mark.slow
 def test_quiet_leaves_out_notes_and_progress_and_color_is_as_asked(tmp_path: Path) -> None:
     """Of a demo whose broker doesn't answer: its first heading, a note on a setting, and the error.
 
@@ -160,6 +165,7 @@ def test_the_schemas_of_report_are_made_from_the_tables() -> None:
         assert written == report_schemas.text(name), "write them anew: python -m tests.support.report_schemas"
 
 
+@pytest.mark.slow
 def test_judge_and_keys_have_our_exit_codes(tmp_path: Any) -> None:
     (tmp_path / "a.jsonl").write_text("")
     assert cli("judge", str(tmp_path)).returncode == 4

@@ -88,6 +88,7 @@ def test_every_assignor_is_here() -> None:
     assert set(CLASSES) == set(STRATEGIES)
 
 
+@pytest.mark.slow
 @given(data=st.data(), name=st.sampled_from(sorted(STRATEGIES)))
 def test_what_a_plan_of_what_members_sent_says_is_what_the_leader_does(data: st.DataObject, name: str) -> None:
     """Members with drawn options, weights and capacities; then one joins, one leaves or a topic grows."""
@@ -233,6 +234,7 @@ def test_the_text_and_the_json_have_the_notes_by_the_members_names() -> None:
     assert written["plans"][0]["notes"] == list(told.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_hostile_members_stop_no_plan(name: str) -> None:
     """What a leader survives, a plan of its group survives, and its text."""

@@ -72,6 +72,7 @@ def test_workloads_are_proven(name, goals, monkeypatch):
     assert check(group, *proven(group, Objective(goals=goals))) == []
 
 
+@pytest.mark.slow
 def test_vectors_are_proven():
     files = [("sticky", "sticky"), ("cooperative_sticky", "cooperative-sticky"), ("java_defects", "")]
     steps = [step for file, name in files for step in golden.steps(file, name)][::8]
@@ -81,6 +82,7 @@ def test_vectors_are_proven():
     assert len(steps) > 200
 
 
+@pytest.mark.slow
 def test_random_groups_are_proven_in_every_mode_and_order():
     for seed in range(200):
         group, matrix = drawn(seed)
@@ -92,6 +94,7 @@ def test_random_groups_are_proven_in_every_mode_and_order():
         assert tuple(goals[name] for name in objective.goals) == worth(group, objective, assignment)
 
 
+@pytest.mark.slow
 def test_the_least_moves_without_a_proof_are_those_of_the_proof():
     for seed in range(100):
         group, _ = drawn(seed)
@@ -100,6 +103,7 @@ def test_the_least_moves_without_a_proof_are_those_of_the_proof():
             assert least_moves(group) == due, seed
 
 
+@pytest.mark.slow
 def test_any_prices_bound_every_assignment_from_below():
     """Weak duality: prices drawn at random prove less, never too much."""
     draw, lower = Random(1), 0
@@ -141,6 +145,7 @@ def test_every_damage_to_an_assignment_is_found():
     assert found({"a": {"t": [0], "u": [0, 1]}, "b": {"t": [1], "u": [1]}}) == ["single-owner"]
 
 
+@pytest.mark.slow
 def test_one_step_away_from_an_optimum_is_told_from_it():
     """Each single move is accepted exactly when it is worth as much; nothing else passes or fails."""
     worse = equal = 0
@@ -192,6 +197,7 @@ def grown_pair():
     return Group(members, {"t": 6, "u": 3}, {"t": [["r1"], ["r2"]] * 3, "u": [["r2"]] * 3})
 
 
+@pytest.mark.slow
 def test_only_the_best_gets_a_certificate():
     refused = 0
     for seed in range(60):

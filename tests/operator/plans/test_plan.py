@@ -41,6 +41,7 @@ def story():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups())
 @settings(max_examples=examples(30))
@@ -78,6 +79,7 @@ def test_what_a_plan_tells_is_true(group):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [False, True])
 @given(group=groups())
 @settings(max_examples=examples(100))
@@ -244,6 +246,7 @@ def test_what_is_no_plan_is_refused(text, says):
     assert says in str(refused.value)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=examples(60))
 def test_damaged_json_is_refused_or_read_but_never_a_traceback(data):

@@ -113,6 +113,7 @@ def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: P
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.slow
 def test_a_consumer_that_joins_while_the_file_is_replaced_reads_one_file_as_a_whole(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -227,6 +227,7 @@ def test_lines_are_to_scale_and_each_has_its_colour() -> None:
     assert len(set(re.findall(r'stroke="(#\w+)"', drawn))) == 2
 
 
+@pytest.mark.slow
 def test_pngs_are_drawn_for_what_there_is(tmp_path: Path) -> None:
     said, more = much()
 

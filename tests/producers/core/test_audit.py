@@ -94,6 +94,7 @@ def test_says_so_when_no_hash_explains_it():
         audit([], 3)
 
 
+@pytest.mark.slow
 def test_growth_tells_the_known_shares():
     assert growth(KEYS, 6, 6) == dict.fromkeys(FAMILIES, 0.0)
     double, one = growth(KEYS, 6, 12), growth(KEYS, 6, 7)
@@ -106,6 +107,7 @@ def test_growth_tells_the_known_shares():
             growth(*wrong)
 
 
+@pytest.mark.slow
 def test_growth_command_and_its_errors():
     told = command("growth", "--from", "6", "--to", "12")
     assert told.returncode == 0
@@ -114,6 +116,7 @@ def test_growth_command_and_its_errors():
     assert (wrong.returncode, wrong.stderr.startswith("error: n (current partitions) must be")) == (2, True)
 
 
+@pytest.mark.slow
 def test_where_no_broker_answers_the_option_is_named():
     told = command("audit", "orders", "--bootstrap", "127.0.0.1:1")
     assert (told.returncode, told.stdout) == (3, "")
@@ -121,6 +124,7 @@ def test_where_no_broker_answers_the_option_is_named():
     assert told.stderr.count("\n") == 1, "one line, no traceback"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("audit", "orders"), ("growth", "--to", "12", "orders")])
 def test_a_dead_broker_is_told_before_a_client_begins_to_wait(words: tuple[str, ...], tmp_path: Path):
     """kafka-python's constructor retries for ten seconds; without that package nobody can."""
@@ -128,6 +132,7 @@ def test_a_dead_broker_is_told_before_a_client_begins_to_wait(words: tuple[str, 
     assert "no broker answered" in told.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["127.0.0.1:99999", "no such host"])
 def test_an_address_that_is_none_is_refused_before_anybody_is_asked(wrong: str):
     told = command("audit", "orders", "--bootstrap", wrong)

@@ -121,6 +121,7 @@ def steps(work):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["java", "librdkafka", "sarama"])
 def test_one_very_long_key_costs_what_it_costs_alone(preset):
     """Not a step of NumPy for each of its words, with all other keys looking on."""

@@ -47,6 +47,7 @@ def test_no_partitions_are_an_error():
         placed_by_default(b"k", 0)
 
 
+@pytest.mark.slow
 def test_keys_come_as_text_hexadecimal_or_base64():
     forms = (["ключ"], ["--hex", "ключ".encode().hex()], ["--base64", base64.b64encode("ключ".encode()).decode()])
     told = [answered("keys-place", cli("keys", "place", "t", *each, "--partitions", "6", "--json")) for each in forms]
@@ -57,6 +58,7 @@ def test_keys_come_as_text_hexadecimal_or_base64():
     assert {"librdkafka", "confluent-kafka"} <= set(key["elsewhere"])
 
 
+@pytest.mark.slow
 def test_the_table_marks_where_clients_disagree():
     done = cli("keys", "place", "orders", "user-1", "user-2", "--partitions", "6")
     title, head, one, two, *rest = done.stdout.splitlines()
@@ -68,6 +70,7 @@ def test_the_table_marks_where_clients_disagree():
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_no_broker_client_or_array_library_is_loaded():
     """Cold, the answer comes within half a second of CPU."""
     code = (

@@ -16,6 +16,7 @@ ROWS = [*vectors.load("kafkajs.jsonl"), *vectors.load("go_clients.jsonl")]
 ASKED = sorted({preset for row in ROWS for preset in row} - {"key"})
 
 
+@pytest.mark.slow
 @pytest.mark.source("kafkajs 2.2.4, franz-go 1.22.2, Sarama 1.61.1, segmentio/kafka-go 0.4.51")
 @pytest.mark.parametrize("preset", ASKED)
 def test_every_key_lies_where_the_client_puts_it(preset):

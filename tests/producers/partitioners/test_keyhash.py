@@ -119,6 +119,7 @@ def test_what_is_hot_is_forgotten_when_it_cools():
     assert {hot.place(b"hot", 0, 4) for _ in range(100)} == {0}
 
 
+@pytest.mark.slow
 def test_a_key_is_split_though_another_was_hot_for_long_before():
     """The first one's partitions overlap the second one's."""
     hot = HotKeys(0.5)
@@ -131,6 +132,7 @@ def test_a_key_is_split_though_another_was_hot_for_long_before():
     assert max(counts.values()) < 6000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0001, 0.0015, 0.01])
 def test_a_small_share_is_told_from_none(share):
     """A window of records must be long enough for keys that have few of them, also after it was halved."""

@@ -231,6 +231,7 @@ def test_a_forked_process_does_not_wait_for_its_parents_threads(make):
         assert standing.result(DEADLINE_S) in range(6)
 
 
+@pytest.mark.slow
 def test_forked_processes_do_not_place_alike():
     """Workers of one server: were all to draw the same, all would fill one partition at a time, together."""
     metadata, ours = cluster({"a": [0] * 1000}), RandomPartitioner()

@@ -333,6 +333,7 @@ def uses() -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_grace_slack_and_timeout_has_a_history_on_either_side() -> None:
     """Each place in the code that reads one, so that a new one, or a second use of one, can't be forgotten."""
     told_here = Counter([bound.use for bound in BOUNDS.values()] + list(ELSEWHERE))

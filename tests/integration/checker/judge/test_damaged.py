@@ -49,6 +49,7 @@ def never_true(plan: Plan, tries: list[list[Damage]]) -> None:
 TRIES = st.lists(st.lists(damages(), min_size=1, max_size=2), min_size=PER_STORY, max_size=PER_STORY)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @given(plan=plans(), tries=TRIES)
 # The leader that wrote a generation isn't among its members.

@@ -61,6 +61,7 @@ def test_every_case_is_kept() -> None:
     assert set(json.loads(KEPT.read_text("utf-8"))) == set(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_this_is_judged_and_found(name: str) -> None:
     assert told(CASES[name]) == json.loads(KEPT.read_text("utf-8"))[name]

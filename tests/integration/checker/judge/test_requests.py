@@ -75,6 +75,7 @@ def test_a_request_does_not_change_when_a_dead_member_is_missed() -> None:
     assert (verdict.value, verdict.violations, verdict.checked["T1"]) == (True, (), 1)
 
 
+@pytest.mark.slow
 def test_the_message_names_the_causes() -> None:
     said = [v.message for name in BROKEN for v in check(BROKEN[name][1]().history).violations if v.law == "R5"]
 
