@@ -33,7 +33,7 @@ LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
 """What tests of several processes begin with, so that none is left alone with a long one at the end."""
 
 PURE_TESTS = os.environ.pop("PURE_TESTS", None)
-"""File with the result of the tests without a broker, if `make test` has run them before. A test's own run of pytest has none."""
+"""File with the result of the tests without a broker, if `make test` ran them. A test's own run of pytest has none."""
 
 REPLAYED = pytest.StashKey[Replayed]()
 NOT_RUN = "docker: "

@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.declaration import MemberOptions, Needs, Options, unknown
 from ..core.group import NO_GENERATION, TopicPartition
@@ -42,6 +42,7 @@ from ..errors import ConfigError
 from ..extras import install
 from .constructor import KeywordOptions
 from .fact_log import FactLog, log
+from .mistaken import alone, of_aiokafka
 from .weights.source import Figures
 
 try:
@@ -95,7 +96,12 @@ class _OfInstance:
         return refuse
 
 
-class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ignore[misc]
+class _Listed(KeywordOptions):
+    def __iter__(cls) -> NoReturn:  # noqa: N805 (a metaclass)
+        raise Refused(str(alone(cls)).replace(f"[{cls.__name__}]", f"[{cls.__name__}()]"))
+
+
+class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[misc]
     """An assignor with any strategy, by its name. One instance belongs to one consumer.
 
     A copied or unpickled instance starts without a consumer.
@@ -130,6 +136,24 @@ class Assignor(AbstractPartitionAssignor, metaclass=KeywordOptions):  # type: ig
         self.name, self.rack = name, MemberOptions.rack.of_consumer(rack) or None
         self._start_anew()
         self._strategy.load()
+
+    def __iter__(self) -> NoReturn:
+        """Aiokafka got the instance where a list belongs.
+
+        Raises:
+            Refused: Always.
+        """
+        raise Refused(str(alone(self)))
+
+    def __call__(self) -> NoReturn:
+        """kafka-python, which makes an instance of each assignor in its list, got this one of aiokafka's.
+
+        Raises:
+            Refused: Always.
+        """
+        raise Refused(of_aiokafka(type(self).__name__))
+
+    supported_protocols = __call__  # kafka-python calls it of the instance that it has made of a class
 
     def _start_anew(self) -> None:
         self._owned: tuple[TopicPartition, ...] | None = None  # None: no assignment yet

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Mapping
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.declaration import unknown
 from ..errors import ConfigError
+from .mistaken import alone
 
 
 class KeywordOptions(ABCMeta):
@@ -20,8 +21,16 @@ class KeywordOptions(ABCMeta):
     lacks: Mapping[str, str] = {}
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make an instance; raises `ConfigError` for a keyword that ``__init__`` does not have."""
+        """Make an instance.
+
+        Raises:
+            ConfigError: ``__init__`` does not have a keyword, or an option is given without one.
+        """
         known = cls.__signature__.parameters
+        places = sum(each.kind is not Parameter.KEYWORD_ONLY for each in known.values())
+        if len(args) > places and not any(each.kind is Parameter.VAR_POSITIONAL for each in known.values()):
+            names = ", ".join(f"{name}=…" for name, each in known.items() if each.kind is Parameter.KEYWORD_ONLY)
+            raise ConfigError(f"{cls.__name__} takes options by name ({names}); {args[places]!r} has none")
         if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
             for option in kwargs:
                 if option in cls.lacks:
@@ -29,6 +38,14 @@ class KeywordOptions(ABCMeta):
                 if option not in known:
                     raise unknown(cls.__name__, option, known)
         return super().__call__(*args, **kwargs)
+
+    def __iter__(cls) -> NoReturn:
+        """A client that iterates over the class got it where a list belongs.
+
+        Raises:
+            AloneError: Always.
+        """
+        raise alone(cls)
 
     @property
     def __signature__(cls) -> Signature:

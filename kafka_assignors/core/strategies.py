@@ -609,5 +609,7 @@ def strategy(name: str, **options: Any) -> Strategy:
     if name not in STRATEGIES:
         if name in BROKER_SIDE:
             raise ConfigError(f"{name!r} is an assignor of the broker; give it with protocol={PROTOCOL!r}")
+        if isinstance(known := getattr(name, "name", None), str) and known in STRATEGIES:
+            raise ConfigError(f"give the assignor by its name, {known!r}, not as {name!r}")
         raise UnknownName("assignor", name, STRATEGIES)
     return STRATEGIES[name].with_options(**options) if options else STRATEGIES[name]

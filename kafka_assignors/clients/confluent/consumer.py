@@ -65,13 +65,14 @@ class BridgedConsumer:
     def __init__(
         self, config: Mapping[str, Any], assignors: Sequence[Any], *, control: Mapping[str, Any] | None = None
     ) -> None:
-        if not assignors:
-            raise ConfigError("assignors must be a list such as [CooperativeStickyAssignor], not empty")
+        if isinstance(assignors, str) or not (listed := list(assignors)) or any(isinstance(a, str) for a in listed):
+            given = repr(assignors) if assignors else "empty"
+            raise ConfigError(f"assignors must be a list such as [CooperativeStickyAssignor], not {given}")
         divided = planes(config, control or {})
         self._auto_commit, self._commit_every_s = divided.auto_commit, divided.commit_every_s
         self.consumer: Any = confluent_kafka.Consumer(divided.data)
         """The data plane, for use outside the group: ``pause``, ``seek``, ``position``, watermarks; None if closed."""
-        strategy = {"partition_assignment_strategy": list(assignors), "enable_auto_commit": False}
+        strategy = {"partition_assignment_strategy": listed, "enable_auto_commit": False}
         with ExitStack() as undo:
             undo.callback(self.consumer.close)
             self._control = KafkaConsumer(**divided.control, **strategy)

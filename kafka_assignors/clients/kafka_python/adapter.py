@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ...core.declaration import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
 from ...core.declaration import CooperativeOptions, MemberOptions
@@ -20,6 +20,7 @@ from ...errors import ConfigError
 from ...extras import install
 from ..constructor import KeywordOptions
 from ..fact_log import FactLog, log
+from ..mistaken import NotForAiokafka, alone
 
 try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Assignor")
 
 
+def _close_calling() -> None:
+    if (coordinator := private.consumer.calling_coordinator()) is not None:
+        private.consumer.close_half_made(coordinator)
+
+
 class _ClosesConsumerOnError(KeywordOptions):
     """Closes the calling consumer if the assignor's constructor raises.
 
@@ -51,9 +57,12 @@ class _ClosesConsumerOnError(KeywordOptions):
         try:
             return super().__call__(*args, **kwargs)
         except Exception:
-            if (coordinator := private.consumer.calling_coordinator()) is not None:
-                private.consumer.close_half_made(coordinator)
+            _close_calling()
             raise
+
+    def __iter__(cls) -> NoReturn:  # noqa: N805 (a metaclass)
+        _close_calling()
+        super().__iter__()
 
 
 class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
@@ -82,6 +91,15 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
             self._strategy.load()
         self.rack: str | None = MemberOptions.rack.of_consumer(rack)
         self._start_anew()
+
+    def __iter__(self) -> NoReturn:
+        """kafka-python got the instance where a list belongs.
+
+        Raises:
+            AloneError: Always.
+        """
+        _close_calling()
+        raise alone(self)
 
     @functools.cached_property
     def _strategy(self) -> Strategy:
@@ -205,6 +223,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
                 self.name, private.names.VERSION
             )  # fmt: skip
 
+    @NotForAiokafka
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, version 3, byte for byte as Java encodes it."""
         self._find_joining()
@@ -318,6 +337,7 @@ class Cooperative(Assignor):
         """Drop the assignment because the member was fenced. An attached assignor does this itself."""
         self._forget()
 
+    @NotForAiokafka
     def metadata(self, topics: Collection[str]) -> Any:
         """This member's subscription, with the partitions that its consumer holds now; see `Assignor.metadata`."""
         if (coordinator := self._attached()) is not None and private.membership.is_fenced(coordinator):

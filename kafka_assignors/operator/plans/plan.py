@@ -156,6 +156,8 @@ def plan(
 
     Cost: the strategy's and that of `sticky.assign`. Moves and text are computed on first access.
     """
+    if not isinstance(group, Group):
+        raise ConfigError(f"plan() takes a Group, not {group!r}")
     made = strategies.strategy(strategy, **options)
     if not group.members:
         raise ConfigError("the group has no members; a plan needs at least one")

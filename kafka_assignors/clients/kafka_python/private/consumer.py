@@ -58,8 +58,9 @@ def coordinator_of(consumer: Any) -> Any:
         ConfigError: It is not a ``KafkaConsumer`` of a supported version.
     """
     if (coordinator := get(consumer, "_coordinator", None)) is None:
+        given = f"the class {consumer.__name__}" if isinstance(consumer, type) else type(consumer).__name__
         raise ConfigError(
-            f"{type(consumer).__name__} has no coordinator; pass a KafkaConsumer of kafka-python 3.0.12 (installed: "
+            f"{given} has no coordinator; pass a KafkaConsumer of kafka-python 3.0.12 (installed: "
             f"kafka-python {VERSION})"
         )
     return coordinator
