@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_assignors.connection import Connection
+from kafka_assignors.errors import NoSuchGroup
 from kafka_assignors.history.broker_group import BROKER_S
 from kafka_assignors.history.rebalances import Rebalance
 from kafka_assignors.operator.live.cluster import LiveCluster
-from kafka_assignors.operator.live.monitor import Monitor
+from kafka_assignors.operator.live.monitor import Monitor, Reading
+from kafka_assignors.operator.live.overview import watchable
 from kafka_assignors.operator.live.silence import Silence, Silent
 from kafka_assignors.output import printable
+
+Changes = tuple[tuple[Rebalance, ...], bool, tuple[str, ...]]
+"""What happened to a group since it was viewed before: `GroupView`'s `rebalances`, `log_read` and `polled`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class GroupWatcher:
 
     Args:
         bootstrap: The cluster.
-        groups: The groups.
+        groups: Names or shell patterns; all groups without. Groups found by a pattern are sorted by trouble.
         note: Called with a sentence that the user should read.
         follow: Whether rebalances are told. A single view of a classic group needs no right to read the log.
 
@@ -78,12 +83,14 @@ class GroupWatcher:
     def __init__(
         self, bootstrap: str | Connection, groups: Sequence[str], note: Callable[[str], None], *, follow: bool
     ) -> None:
-        self.groups, self._note = tuple(dict.fromkeys(groups)), note
+        self._note = note
         self._cluster = LiveCluster(bootstrap)
         self._monitor: Monitor | None = None
-        self._silence = {group: Silence() for group in self.groups}
         self._causes: dict[str, dict[str, int]] = {}
         try:
+            self.groups = tuple(watchable(self._cluster, groups))
+            self._by_pattern = self.groups != tuple(groups)
+            self._silence = {group: Silence() for group in self.groups}
             if follow:
                 self._follow()
         except BaseException:
@@ -99,18 +106,30 @@ class GroupWatcher:
                 which alone has the members of a KIP-848 group.
         """
         if self._monitor is None:
-            return [self._view(group) for group in self.groups]
+            return self._there((group, ()) for group in self.groups)
         until = time.monotonic() + wait_s
         readings = self._monitor.read(wait_s)
         time.sleep(max(0.0, until - time.monotonic()))  # new records end a reading early
-        found = []
+        return self._there(self._changes(readings))
+
+    def _changes(self, readings: Sequence[Reading]) -> Iterator[tuple[str, Changes]]:
         for each in readings:
             counted = each.totals.rebalances
             before = self._causes.get(each.group, counted)
             self._causes[each.group] = counted
             new = tuple(cause for cause, count in counted.items() for _ in range(count - before[cause]))
-            found.append(self._view(each.group, each.told, not each.may_miss, new if each.may_miss else ()))
-        return found
+            yield each.group, (each.told, not each.may_miss, new if each.may_miss else ())
+
+    def _there(self, groups: Iterable[tuple[str, Changes | tuple[()]]]) -> list[GroupView]:
+        """The views of groups. One that a pattern meant may be gone meanwhile."""
+        views = []
+        for group, changes in groups:
+            try:
+                views.append(self._view(group, *changes))
+            except NoSuchGroup:
+                if not self._by_pattern:
+                    raise
+        return sorted(views, key=_trouble) if self._by_pattern else views
 
     def _view(
         self, group: str, told: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()
@@ -147,6 +166,11 @@ class GroupWatcher:
         if self._monitor is not None:
             self._monitor.__exit__(*error)
         self._cluster.__exit__(*error)
+
+
+def _trouble(view: GroupView) -> tuple[int, int, str]:
+    """The order of groups: those with silent members first, then by lag, the largest first."""
+    return -len(view.silent), -sum(each.lag or 0 for each in view.owned), view.group
 
 
 def table(view: GroupView) -> Table:

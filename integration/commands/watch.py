@@ -22,7 +22,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @command
 def watch(
     common: Common,
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.")],
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="GROUP...",
+            show_default=False,
+            help="Group ids or shell patterns: groups as they are at the start; all without.",
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Show the groups once and exit.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> int:
@@ -34,7 +41,7 @@ def watch(
 
     with (
         broker_of("external", common.connection) as broker,
-        GroupWatcher(broker.connection, groups, note, follow=not once) as watcher,
+        GroupWatcher(broker.connection, groups or (), note, follow=not once) as watcher,
     ):
         views = watcher.views()
         if common.as_json or once or not sys.stdout.isatty():

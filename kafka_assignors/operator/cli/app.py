@@ -169,7 +169,13 @@ def vote(
 @command
 def exporter(
     common: Common,
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Group ids.", show_default=False)],
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="GROUP...", show_default=False,
+            help="Group ids, also of groups that begin later, or shell patterns: the groups at the start; all without.",
+        ),
+    ] = None,
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
     ] = 9108,
@@ -192,7 +198,7 @@ def exporter(
         common.reach("kafka", "prometheus_client")
     from . import exporter as work
 
-    return work.run(common, groups, port, listen, partitions, otlp)
+    return work.run(common, groups or (), port, listen, partitions, otlp)
 
 
 TESTS = "Tests and brokers"

@@ -18,6 +18,7 @@ from ...frame import Common
 from ..live.cluster import LiveCluster
 from ..live.meter import imbalance
 from ..live.monitor import Monitor, Reading
+from ..live.overview import watchable
 
 PREFIX = "kafka_group_"
 MOST_CONNECTIONS = 16
@@ -61,6 +62,7 @@ def run(
         collector, every_s = otlp.endpoint(collector), otlp.interval_s()
     with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log"):
+            groups = watchable(cluster, groups, waiting=True)
             monitor = Monitor(cluster, groups, common.note, waiting=True)
         readings = Readings(partitions=partitions)
         with monitor, ExitStack() as outlets:

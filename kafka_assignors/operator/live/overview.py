@@ -22,6 +22,9 @@ from .tail import LogTail
 READ = ("classic", "consumer")
 """Types of groups that can be read; of others only the type is told."""
 
+_WILD = frozenset("*?[")
+"""What makes a name a shell pattern."""
+
 RECENT = 100_000
 """Offsets of each partition of the coordinator's log that are read for the last rebalances, the last ones."""
 
@@ -71,6 +74,28 @@ def chosen(known: Collection[str], patterns: Sequence[str]) -> list[str]:
         if not names:
             raise NoSuchGroup(f"no group fits {pattern!r}; without a name all groups are listed")
     return sorted(set().union(*fitting.values()) if patterns else known)
+
+
+def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
+    """The groups of a cluster that patterns mean now, and whose members can be read; see `chosen`.
+
+    Args:
+        cluster: The cluster. It is asked for its groups only if that is needed: a name means itself.
+        patterns: Names or shell patterns; all groups without.
+        waiting: Whether a name is taken that no group has.
+
+    Raises:
+        NoSuchGroup: A pattern fits no group that can be read, or there is none.
+        ClusterError: The cluster doesn't answer.
+    """
+    if patterns and not any(set(pattern) & _WILD for pattern in patterns):
+        return list(dict.fromkeys(patterns))
+    known = {name for name, kind in cluster.groups().items() if kind.lower() in READ}
+    awaited = [each for each in patterns if waiting and not set(each) & _WILD]
+    fitting = chosen(known.union(awaited), patterns)
+    if not fitting:
+        raise NoSuchGroup("the cluster has no group that you may see")
+    return fitting
 
 
 def overview(cluster: LiveCluster, patterns: Sequence[str], note: Callable[[str], None]) -> list[GroupLine]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -15,10 +18,13 @@ from kafka.structs import OffsetAndMetadata
 from kafka_assignors.errors import NoSuchGroup
 from kafka_assignors.history.generations import generations
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.commands.group_watcher import GroupView, Ownership, _trouble
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.operator.live.overview import chosen, rebalanced_ms
-from tests.support.cli import answered, cli
+from kafka_assignors.operator.live.silence import Silent
+from tests.support.cli import answered, cli, valid
 from tests.support.live.log import LogStory
+from tests.support.places import ROOT
 
 
 def test_which_groups_are_meant() -> None:
@@ -29,6 +35,16 @@ def test_which_groups_are_meant() -> None:
     assert chosen(known, ["a[b]"]) == ["a[b]"]
     with pytest.raises(NoSuchGroup, match="'bil'"):
         chosen(known, ["mail", "bil"])
+
+
+def test_groups_in_trouble_come_first() -> None:
+    def view(group: str, lag: int | None, *silent: Silent) -> GroupView:
+        return GroupView(group, "Stable", "range", ("m",), (Ownership("m", "t", 0, lag),), silent)
+
+    calm, behind, unknown = view("a", 2), view("b", 70), view("c", None)
+    stuck = view("d", 5, Silent("m", 60, 5))
+
+    assert sorted([unknown, calm, behind, stuck], key=_trouble) == [stuck, behind, calm, unknown]
 
 
 def test_the_end_of_a_group_is_no_rebalance() -> None:
@@ -70,8 +86,25 @@ def test_a_classic_a_broker_assigned_and_an_empty_group(
             each["group"].removeprefix(f"{mark}-"): each for each in answered("groups", cli(*lines, "--json"))["groups"]
         }
         text = cli(*lines, COLUMNS="120").stdout
+        watched = cli("watch", f"{mark}*", "--once", "--json", "-b", kafka_broker.bootstrap)
+        views = [valid("watch", json.loads(line)) for line in watched.stdout.splitlines()]
+        every = cli("watch", "--once", "--json", "-b", kafka_broker.bootstrap)
+        exported = [sys.executable, "-m", "kafka_assignors", "exporter", f"{mark}*", f"{mark}-later", "--port", "0"]
+        with subprocess.Popen(
+            [*exported, "-b", kafka_broker.bootstrap, "--json"], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as exporter:
+            assert exporter.stdout is not None
+            try:
+                serves = json.loads(exporter.stdout.readline())
+            finally:
+                exporter.terminate()
 
     assert told.keys() == {"classic", "broker", "empty"}
+    assert {each["group"]: len(each["members"]) for each in views} == {
+        f"{mark}-broker": 2, f"{mark}-classic": 1, f"{mark}-empty": 0,
+    }  # fmt: skip
+    assert {each["group"] for each in views} <= {json.loads(line)["group"] for line in every.stdout.splitlines()}
+    assert serves["groups"] == [f"{mark}-broker", f"{mark}-classic", f"{mark}-empty", f"{mark}-later"]
     facts = {
         name: [each[key] for key in ("kind", "state", "members", "lag", "uncommitted")] for name, each in told.items()
     }
