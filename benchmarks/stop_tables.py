@@ -46,7 +46,11 @@ def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         group = f"{members} members, {partitions} partitions"
         clients = dict.fromkeys(client for of in changes.values() for client in of)
         areas = {client: [_area(of.get(client)) for of in changes.values()] for client in clients}
-        lines += [f"**{group}**: partition-ms without an owner (longest, ms), median and worst run", "", *_lines([*changes], areas)]
+        lines += [
+            f"**{group}**: partition-ms without an owner (longest, ms), median and worst run",
+            "",
+            *_lines([*changes], areas),
+        ]
         for change, of in changes.items():
             whole = {client: [_median(found.get(measure)) for measure in _MEASURES] for client, found in of.items()}
             lines += [f"**{group}, {change}**, medians", "", *_lines([*_MEASURES.values()], whole)]

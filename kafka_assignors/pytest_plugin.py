@@ -27,6 +27,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.topics.sandbox import remove
 
 from .connection import Connection, read_connection
-from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound
+from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound, KafkaAssignorsError
 from .output import printable
 
 _OPTIONS = {
@@ -534,6 +535,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 _RUN = os.urandom(4).hex()
 _COUNTER = itertools.count(1)
+_OURS = re.compile(r"kafka_assignors(\.|$)")
 
 
 _LEVEL = re.compile(r"\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
@@ -557,13 +559,28 @@ def _warnings(broker: Broker | Cluster, item: pytest.Item) -> str:
     return "\n".join([*told, f"the whole log: {path}"])
 
 
+def _end_at_the_caller(error: pytest.ExceptionInfo[BaseException]) -> None:
+    """Hide our lines from the traceback of an error of ours, by the mark that pytest looks for in a module."""
+    for entry in error.traceback:
+        names = entry.frame.f_globals
+        if _OURS.match(names.get("__name__", "")):
+            names["__tracebackhide__"] = methodcaller("errisinstance", KafkaAssignorsError)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the broker's log and the verdict over its groups to a failure.
+
+    The traceback of an error of ours ends at the line that called us; its message tells the rest, and ``--full-trace``
+    shows all.
 
     A fixture of a wider scope ends with the last test that may use it. If that test is expected to fail (``xfail``),
     pytest takes the fixture's error for the expected failure; the verdict over its groups is reported all the same.
     """
+    if call.excinfo is not None:
+        _end_at_the_caller(call.excinfo)
     report = yield
     if item.config.stash.get(_SHARED_FAILED, False):
         item.config.stash[_SHARED_FAILED] = False

@@ -56,7 +56,9 @@ def coverage(record: GroupRecord, found: Findings) -> None:
             continue
         counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
         if missing := [t for t, count in counts.items() if count is None]:
-            found.unknown.append(f"O3: the history does not have the partition counts of {', '.join(missing)}")
+            found.unknown.append(
+                f"O3: the history has no partition counts of {', '.join(missing)}; does the topic exist?"
+            )
             continue
         found.judged("O3")
         partitions = {t: count or 0 for t, count in counts.items()}

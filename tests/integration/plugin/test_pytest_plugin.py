@@ -255,6 +255,8 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
 
     report = report_of("test_never_rests", shown)
     assert "is not stable after 8 s" in report
+    assert re.search(r"^>\s+group\.wait_stable", report, re.MULTILINE), "the test's own line"
+    assert "def wait_stable" not in report, "not the harness's"
     assert "verdict FALSE" in report
     assert re.search(r"O3: generation \d+, led by \S+: topic-\S+-0 ", report), report
     assert re.search(

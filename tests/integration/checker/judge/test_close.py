@@ -209,7 +209,7 @@ def test_what_a_topic_holds_that_nothing_is_known_of_is_unknown() -> None:
     verdict = check(of_an_unknown_topic().history)
 
     assert (verdict.value, verdict.violations) == (None, ())
-    assert any("the history does not have the partition counts of w" in said for said in verdict.unknown)
+    assert any("the history has no partition counts of w" in said for said in verdict.unknown)
 
 
 def test_a_stranger_is_told_that_it_is_out_and_that_it_owns_nothing() -> None:
