@@ -1,4 +1,4 @@
-"""What all commands share beside their work: text from outside, notes, -q, -v and --color, streams, signals."""
+"""What commands share beside their work: text from outside, numbers of things, notes, -q, -v, --color, streams, signals."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for a text of several lines: its line ends stay."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def many(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> many(1, "member"), many(1200, "partition")
+    ('1 member', '1,200 partitions')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def complain(error: object) -> None:

@@ -16,7 +16,8 @@ from ...connection.properties import parse
 from ...errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError
 from ...extras import install
 from ...frame import NO, YES, Common
-from .words import many, safe, some
+from ...output import many
+from .words import safe, some
 
 if TYPE_CHECKING:
     from ...connection import Connection

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ...frame import YES, Common
+from ...output import many
 from ..live.cluster import LiveCluster
 from ..live.overview import GroupLine, overview
-from .words import duration, many, safe
+from .words import duration, safe
 
 
 def run(common: Common, patterns: Sequence[str]) -> int:

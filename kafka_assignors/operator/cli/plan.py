@@ -18,13 +18,14 @@ from ...core.strategies import STRATEGIES, ByWork, strategy
 from ...core.strategy import Strategy
 from ...errors import AccessRefused, ClusterError, ConfigError
 from ...frame import NO, YES, Common
+from ...output import many
 from ..live.broker_side import Forecast, forecast
 from ..live.cluster import LiveCluster, last_generation
 from ..live.group import Change, LiveGroup, LiveTopics, as_group, with_log
 from ..live.leading import Led, led
 from ..plans import Plan, plan
 from ..plans.sizing import sizing
-from .words import many, safe, some
+from .words import safe, some
 
 FORMAT, VERSION = "kafka-assignors live plan", 1
 _USUAL = ("range", "sticky", "cooperative-sticky")

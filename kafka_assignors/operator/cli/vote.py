@@ -8,10 +8,11 @@ from typing import Any
 
 from ...errors import ClusterError
 from ...frame import NO, UNKNOWN, YES, Common
+from ...output import many
 from ..live.cluster import LiveCluster
 from ..live.group import LiveGroup
 from ..live.lists import Vote, vote
-from .words import many, safe
+from .words import safe
 
 
 def run(common: Common, group: str, adding: Sequence[str], told: Mapping[str, Sequence[str]], to: str | None) -> int:

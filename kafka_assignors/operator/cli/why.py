@@ -12,10 +12,11 @@ from ...history.broker_group import BROKER_S
 from ...history.causes import Cause
 from ...history.rebalances import Rebalance, rebalances, with_hand_overs
 from ...history.stops import PARTS, StopPart
+from ...output import many
 from ..live.advice import advice
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
-from .words import clock, duration, many, safe
+from .words import clock, duration, safe
 
 _GONE = "[red]-[/]"
 _BACK = "[yellow]~[/]"

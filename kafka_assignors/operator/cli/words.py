@@ -36,15 +36,6 @@ def duration(ms: float) -> str:
     return f"{ms / 1000:.1f} s"
 
 
-def many(count: int, what: str) -> str:
-    """A number of things.
-
-    >>> many(1, "member"), many(1200, "partition")
-    ('1 member', '1,200 partitions')
-    """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def some(names: Iterable[str], most: int = 6) -> str:
     """The first names of many."""
     names = list(names)

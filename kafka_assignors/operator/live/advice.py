@@ -9,6 +9,7 @@ from ...history import stops
 from ...history.causes import Cause
 from ...history.rebalances import Rebalance
 from ...history.stops import StopPart
+from ...output import many
 
 
 def advice(found: Sequence[Rebalance]) -> list[str]:
@@ -18,7 +19,7 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
     restarts = [cause for cause in causes if cause.kind == "restarted" and not cause.instance_id]
     if restarts:
         told.append(
-            f"{_many(len(restarts), 'restart')} of {_counted(restarts)}: with group.instance.id set, a new process "
+            f"{many(len(restarts), 'restart')} of {_counted(restarts)}: with group.instance.id set, a new process "
             "that is back within its session timeout causes no rebalance. (If a process lived on, it had exceeded "
             "max.poll.interval.ms, or its session expired.)"
         )
@@ -41,26 +42,26 @@ def advice(found: Sequence[Rebalance]) -> list[str]:
     for each in found:
         if each.needless and each.protocol and not each.by_broker:
             needless[each.protocol] = needless.get(each.protocol, 0) + each.needless
-    for protocol, many in needless.items():
+    for protocol, moves in needless.items():
         if protocol != "cooperative-sticky":
             told.append(
-                f"{protocol} moved {_many(many, 'partition')} needlessly: cooperative-sticky keeps them where they are "
+                f"{protocol} moved {many(moves, 'partition')} needlessly: cooperative-sticky keeps them where they are "
                 "(plan shows it; vote tells the order of bounces)."
             )
         else:
             told.append(
-                f"{protocol} moved {_many(many, 'partition')} more than an optimal plan: a leader with the assignors "
+                f"{protocol} moved {many(moves, 'partition')} more than an optimal plan: a leader with the assignors "
                 "of kafka-assignors moves the least."
             )
     if (stopped := sum(bool(each.eager) for each in found)) and sum(each.counted for each in found) > 1:
         told.append(
-            f"{_many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
+            f"{many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
             "protocol); a cooperative assignor stops only what moves."
         )
     told += _shorter(found)
     if unexplained := sum(cause.kind == "unexplained" for cause in causes):
         told.append(
-            f"{_many(unexplained, 'rebalance')} without a visible cause: the leader asked again (metadata changed, "
+            f"{many(unexplained, 'rebalance')} without a visible cause: the leader asked again (metadata changed, "
             "enforceRebalance), or a member sent other user data."
         )
     return told
@@ -115,7 +116,3 @@ def _shorter(found: Sequence[Rebalance]) -> Iterator[str]:
             f"{_SHORT_BEAT_MS / 1000:.1f} s (5 s unless set; the broker must allow it by "
             "group.consumer.min.heartbeat.interval.ms)."
         )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

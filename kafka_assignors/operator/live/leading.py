@@ -20,6 +20,7 @@ from ...core.strategies import ByWork, strategy
 from ...core.strategy import Decoded, Joined, Strategy
 from ...core.wire import weighted as carried
 from ...core.wire.protocol import Subscription
+from ...output import many
 from ..plans import Plan
 from ..plans.plan import planned
 from .group import Change, LiveGroup, LiveMember, LiveTopics, as_group
@@ -212,7 +213,7 @@ def _figures(live: LiveGroup, agreed: Strategy, told: Strategy) -> list[str]:
         known = sum(
             each is not None for given in topics for each in (given.values() if isinstance(given, Mapping) else given)
         )
-        found.append(f"weights of {known:,} partition{'' if known == 1 else 's'}")
+        found.append(f"weights of {many(known, 'partition')}")
     for name in ("capacity", "priority", "max_work"):
         of = {member_id: value for member_id, value in sent.get(name, {}).items() if member_id in live.names}
         if of:

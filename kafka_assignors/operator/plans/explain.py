@@ -8,6 +8,7 @@ from statistics import median
 
 from ...core.group import TopicPartition
 from ...core.group.invariants import Breach
+from ...output import many
 from .values import Decision, Goal, Move
 
 WHOLE = 20
@@ -62,8 +63,7 @@ def _lines(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> Iterato
     topics = len({topic for given in plan.target.values() for topic in given})
     options = "".join(f", {name}={shortened(repr(value), width=80)}" for name, value in plan.options.items())
     yield (
-        f"{plan.strategy}{options}: {_many(total, 'partition')} of {_many(topics, 'topic')} "
-        f"to {_many(members, 'member')}"
+        f"{plan.strategy}{options}: {many(total, 'partition')} of {many(topics, 'topic')} to {many(members, 'member')}"
     )
     yield from _goals(plan)
     yield ""
@@ -105,20 +105,20 @@ def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
         used = [m for m, capacity in plan.load.capacity.items() if capacity]
         ratios = [plan.load.work[m] / plan.load.capacity[m] for m in used]
         counts = _spread(loads[m] for m in used)
-        yield f"  {_many(len(used), 'member')}: work / capacity {_spread(ratios)}; partitions {counts}"
+        yield f"  {many(len(used), 'member')}: work / capacity {_spread(ratios)}; partitions {counts}"
         if len(used) < len(loads):
-            yield f"  {_many(len(loads) - len(used), 'member')} without a share: standbys, or without a topic"
+            yield f"  {many(len(loads) - len(used), 'member')} without a share: standbys, or without a topic"
         return
     if len(loads) > WHOLE:
         for load, members in sorted(Counter(loads.values()).items()):
-            yield f"  {_many(members, 'member')} with {_many(load, 'partition')}"
+            yield f"  {many(members, 'member')} with {many(load, 'partition')}"
         return
     gets, gives = Counter(move.new for move in moves), Counter(move.old for move in moves)
     rack = {member.member_id: f" on {member.rack}" if member.rack else "" for member in plan.group.members}
     for member, topics in plan.target.items():
         change = "".join(f", {word} {n}" for word, n in (("gets", gets[member]), ("gives", gives[member])) if n)
         work = "" if plan.load is None else f"work {plan.load.work[member]:,.4g}, "
-        yield f"  {member}{rack[member]}: {work}{_many(loads[member], 'partition')}{change}"
+        yield f"  {member}{rack[member]}: {work}{many(loads[member], 'partition')}{change}"
         if topics:
             yield f"    {shortened('; '.join(f'{topic} {_ranges(ids)}' for topic, ids in topics.items()))}"
 
@@ -188,10 +188,6 @@ def _ranges(ids: Sequence[int]) -> str:
             parts.append(str(ids[start]) if i - start == 1 else f"{ids[start]}-{ids[i - 1]}")
             start = i
     return ",".join(parts)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _number(value: float) -> str:

@@ -20,6 +20,7 @@ from ...core.strategies import ByWork
 from ...core.strategy import Strategy
 from ...core.weighted.report import report
 from ...errors import ConfigError
+from ...output import many
 from .certificate import positions
 
 FORMAT = "kafka-assignors sizing"
@@ -83,7 +84,7 @@ class Sizing:
 
     def _lines(self) -> Iterator[str]:
         what = "work / capacity" if self.strategy == "weighted" else "partitions"
-        yield f"{self.strategy}: {what} per member, by size of the group; it has {_many(self.now)} now"
+        yield f"{self.strategy}: {what} per member, by size of the group; it has {many(self.now, 'member')} now"
         yield f"{'members':>9}{'greatest':>10}{'mean':>9}{'max/mean':>10}{'spare':>7}{'idle':>6}{'moves':>9}"
         for size in self.sizes:
             mark = "*" if size.members == self.now else " "
@@ -94,7 +95,7 @@ class Sizing:
         lowest = min(size.greatest for size in self.sizes)
         first = next(size for size in self.sizes if size.greatest <= lowest)
         if first is not self.sizes[-1]:
-            yield f"more than {_many(first.members)} do not lower the greatest load"
+            yield f"more than {many(first.members, 'member')} do not lower the greatest load"
 
     def to_json(self) -> str:
         """The sizing as one line of JSON."""
@@ -126,10 +127,6 @@ class Sizing:
         if not known:
             raise ConfigError(f"this is not a sizing of version {VERSION}: {value['format']!r}, {value['version']!r}")
         return made
-
-
-def _many(members: int) -> str:
-    return f"{members:,} member{'' if members == 1 else 's'}"
 
 
 def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
