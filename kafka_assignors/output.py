@@ -1,4 +1,4 @@
-"""What commands share beside their work: text from outside, numbers of things, notes, -q, -v, --color, streams, signals."""
+"""What commands share beside their work: text from outside, numbers of things, notes, -q, -v, --color and signals."""
 
 from __future__ import annotations
 
