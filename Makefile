@@ -2,8 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
+EXTRAS ?= all
+READY := $(VENV)/.ready
+ifneq ($(origin EXTRAS),file)
+READY := $(VENV)/.ready-$(shell echo $(EXTRAS) | tr , -)
+endif
 
 PYTEST := $(BIN)/python -m pytest
 # auto: one worker per CPU, as far as memory suffices (tests/support/workers.py)
@@ -19,15 +23,18 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms release-check format bench docs pictures clean help
 
 ##@ set up
-setup: $(READY)  ## create .venv with all dependencies
+setup: $(READY)  ## create .venv with all dependencies; EXTRAS=harness,confluent does without Spark and other clients
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "error: $(PYTHON) is older than 3.10; set PYTHON=<a newer one>" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: no venv module for $(PYTHON); on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 2; }
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
-	$(BIN)/python -m kafka_assignors.jvm fetch
-	@touch $(READY)
+	@echo "setup, 1 of 3: pip"
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@echo "setup, 2 of 3: the packages of the extra '$(EXTRAS)' and of the tests"
+	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]' --group dev
+	@echo "setup, 3 of 3: Java, and the jars that these packages need"
+	@$(BIN)/python -m kafka_assignors.jvm fetch
+	@touch $(READY) $(VENV)/.ready
 
 clean:  ## remove .venv, caches and runs
 	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse

@@ -9,6 +9,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import ConfigError, MachineError
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _lock(options.kafka)
         else:
             print(f"java: {java()}")
-            print(f"java for Spark: {spark_java_home()}")
+            if find_spec("pyspark") is not None:
+                print(f"java for Spark: {spark_java_home()}")
             if options.command == "fetch":
                 _fetch(options.kafka)
     except ConfigError as error:
@@ -50,9 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fetch(version: str) -> None:
-    for name, files in ((f"Kafka {version}", kafka_jars(version)), ("Spark's Kafka connector", spark_jars())):
-        print(f"{name}: {len(files)} jars, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB")
+    _tell(f"Kafka {version}", kafka_jars(version))
+    if find_spec("pyspark") is None:
+        print("Spark's Kafka connector: not fetched, PySpark is not installed")
+    else:
+        _tell("Spark's Kafka connector", spark_jars())
     print(f"cache: {cache_folder()}")
+
+
+def _tell(name: str, files: Sequence[Path]) -> None:
+    print(f"{name}: {len(files)} jars, {sum(f.stat().st_size for f in files) / 1e6:.1f} MB")
 
 
 def _lock(version: str) -> None:
