@@ -41,8 +41,8 @@ _FIRST_S = 5.5
 _PEAK_S = 0.1
 _BURST, _QUICK_BURST = 10_000, 2000
 _BURSTS = 3
-_PAPER, _MOST_MORE = 1000, 14
-"""Members on paper, and the most early heartbeats of one in a join: 7 more than the ordinary one, in 2 generations."""
+_PAPER, _MOST_MORE = 1000, 20
+"""Members on paper, and the most early heartbeats of one in a join: 10 more than the ordinary one, in 2 generations."""
 
 
 @dataclass(frozen=True)

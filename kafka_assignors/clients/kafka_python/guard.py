@@ -54,7 +54,8 @@ def guard(consumer: Any) -> None:
     * **The second round of a cooperative rebalance begins with a member's next heartbeat**, up to
       ``heartbeat_interval_ms`` (3 s) after the partitions that move were revoked, as with every client. With the guard,
       it begins within tens of milliseconds: after each adoption a cooperative member sends heartbeats at once and after
-      25, 50, 100 ms … up to the interval (`private.beating.Beats`). A member at rest sends no more than before.
+      25, 50, 75, 100, 150, 250 ms … up to the interval (`private.beating.Beats`). A member at rest sends no more than
+      before.
     * **Members of an eager group stop one after the other**, each at its next heartbeat, and wait for the last one.
       With the guard, they send heartbeats at the same moments of the clock (`private.beating.Phase`).
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the

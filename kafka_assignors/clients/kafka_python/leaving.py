@@ -193,6 +193,7 @@ class Departure:
         self._coordinator, self._commits = coordinator, commit
         self._member_id = private.membership.member_id(coordinator)
         self._processed: dict[Any, Any] = {}
+        self._committed: dict[Any, Any] = {}
         self._leads = False
         self._going = self._gone = False
         private.consumer.stop_auto_commits(coordinator)
@@ -224,9 +225,8 @@ class Departure:
         coordinator = self._coordinator
         self._leads = private.membership.leads(coordinator)
         try:
-            private.requests.await_commits(
-                coordinator, END_S
-            )  # else one could arrive after those of another connection
+            # Else one could arrive after those of another connection.
+            private.requests.await_commits(coordinator, END_S)
         except KafkaError as error:
             log.debug("leave: %s", error)
         private.wrapping.wrap_departure(
@@ -269,7 +269,8 @@ class Departure:
 
     async def _commit_processed(self) -> None:
         owned = private.membership.owned(self._coordinator)
-        due = {tp: offset for tp, offset in self._processed.items() if tp in owned}
+        # A request less while the others wait: a caller may have committed each batch.
+        due = {tp: at for tp, at in self._processed.items() if tp in owned and self._committed.get(tp) != at}
         if not self._commits or not due:
             return
         try:
@@ -283,6 +284,7 @@ class Departure:
     async def _commit(self, offsets: Offsets, timeout_s: float) -> None:
         await self._beside.commit(offsets, timeout_s, private.membership.member_id(self._coordinator))
         self._processed.update(offsets)
+        self._committed.update(offsets)
 
     def _joining(self, coordinator: Any, protocols: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(protocols)

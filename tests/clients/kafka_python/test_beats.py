@@ -58,13 +58,14 @@ def test_after_an_adoption_heartbeats_come_early_up_to_the_interval(
 
     beats.begin()
 
-    assert waits(heartbeat, 10) == [0, 25, 50, 100, 200, 400, 800, 1600, INTERVAL_MS, INTERVAL_MS]
+    assert waits(heartbeat, 11) == [0, 25, 25, 25, 25, 50, 100, 200, 400, 800, 1600]
+    assert waits(heartbeat, 2) == [INTERVAL_MS] * 2
 
 
 def test_the_news_of_a_rebalance_ends_them(watched: tuple[Heartbeat, private.beating.Beats]) -> None:
     heartbeat, beats = watched
     beats.begin()
-    assert waits(heartbeat, 3) == [0, 25, 50]
+    assert waits(heartbeat, 3) == [0, 25, 25]
 
     beats.end()
 
@@ -75,4 +76,4 @@ def test_each_adoption_begins_them_anew(watched: tuple[Heartbeat, private.beatin
     heartbeat, beats = watched
     for _ in range(2):
         beats.begin()
-        assert waits(heartbeat, 4) == [0, 25, 50, 100]
+        assert waits(heartbeat, 6) == [0, 25, 25, 25, 25, 50]
