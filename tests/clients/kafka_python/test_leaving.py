@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -261,6 +262,25 @@ def test_a_commit_of_the_caller_is_not_taken_back(life: Life) -> None:
         break
     loop.close()  # type: ignore[attr-defined]
     assert life.committed()[mine.partition] == end
+
+
+def test_what_the_caller_committed_is_not_committed_again(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait for the member's last request."""
+    sent: list[dict[Any, Any]] = []
+    commit = private.requests.commit_beside
+
+    async def recorded(coordinator: Any, offsets: Any, timeout_s: float) -> None:
+        sent.append(dict(offsets))
+        await commit(coordinator, offsets, timeout_s)
+
+    monkeypatch.setattr(private.requests, "commit_beside", recorded)
+    consumer = life.member()
+    mine = life.hold_up(consumer)
+    for _ in leave(consumer, timeout_s=2):
+        consumer.commit()
+
+    assert sent[-1][mine].offset == life.committed()[mine.partition] == RECORDS
+    assert all(one != other for one, other in pairwise(sent))
 
 
 def test_without_commits(life: Life) -> None:
