@@ -78,13 +78,19 @@ def _lines(heads: Iterable[str], rows: Mapping[str, Iterable[str]]) -> list[str]
 
 SHORT = (("3x12", JOIN), ("3x12", LEAVE), ("5x60", ROLL))
 """Groups and changes of the README's table."""
+_SHORT_CLIENTS = (
+    *("ours/cooperative-sticky", "kafka-python/cooperative-sticky", "java/cooperative-sticky", "java-kip-848/uniform"),
+    *("librdkafka/cooperative-sticky", "franz-go/cooperative-sticky"),
+)
+"""Rows of the README's table; the other page has all."""
 _HEADS = ("a fourth member joins, 12 partitions", "one of four leaves", "five are replaced, 60 partitions")
 
 
 def short(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Lines of the README's table: the changes in `SHORT`, indented for a list."""
     kept = {row["name"]: row["raw"] for row in rows if row["raw"].get("downtime_ms")}
-    clients = dict.fromkeys(name.split("/", 2)[2] for name in kept)
+    there = {name.split("/", 2)[2] for name in kept}
+    clients = [client for client in _SHORT_CLIENTS if client in there]
     cells = {
         f"{client.split('/')[0]} `{client.split('/', 1)[1]}`": [
             _area(kept.get(f"{shape}/{change}/{client}")) for shape, change in SHORT
