@@ -65,7 +65,7 @@ WRONG = {
     "test churn --seeds x": (2, "--seeds"),
     "test churn --assignor nosuch": (2, "nosuch"),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
-    "exporter": (2, "GROUP"),
+    "exporter -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1 --port 70000": (2, "--port"),
     "exporter g -b 127.0.0.1:1 --prt 9": (2, "--port"),
