@@ -134,6 +134,7 @@ def test_both_adapters_place_alike_with_racks_and_static_members(name):
         assert ours == theirs, seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_leader_that_cannot_see_the_answer_places_alike_without_racks(name):
     """And with them under names of our own, whose user data carry them."""

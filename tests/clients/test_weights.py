@@ -21,6 +21,7 @@ def altered(**fields: object) -> bytes:
     return json.dumps({**json.loads(GOOD.to_json()), **fields}).encode()
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), st.lists(weights, min_size=1).map(tuple)), st.integers(0, 2**62))
 def test_what_is_written_is_read(topics: dict[str, tuple[float, ...]], version: int) -> None:
     written = Weights(version, "bytes_per_s", 0, 1, topics)

@@ -34,6 +34,7 @@ def bundles(group: Group, topics=None):
     return found
 
 
+@pytest.mark.slow
 @given(group=groups(), topics=st.sampled_from([None, PAIR, (("t", "u", "v"),), (("t", "u"), ("v", "w"))]))
 def test_a_bundle_has_one_owner(group, topics):
     assignment = copartitioned.assign(group, topics=topics)

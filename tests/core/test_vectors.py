@@ -28,6 +28,7 @@ def answered(file, name):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.source("apache/kafka 4.3.0 RangeAssignor, RoundRobinAssignor")
 @pytest.mark.parametrize(("file", "name", "rounds"), PARITY)
 def test_range_and_roundrobin_place_exactly_like_java(file, name, rounds):

@@ -64,6 +64,7 @@ def test_a_goal_is_hit_or_missed(benchmark: str, row: Result, hit: bool | None) 
     assert goal.hit(row.row()) is hit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "code"), [(0, 0), (1, 1)])
 def test_a_wrong_answer_fails_the_run(wrong: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(quick: bool) -> Iterator[Result]:

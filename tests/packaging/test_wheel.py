@@ -22,6 +22,7 @@ SHIPPED = {"kafka_assignors"}
 ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 
 
+@pytest.mark.slow
 def test_one_distribution_installs_one_name(wheel: Path) -> None:
     """A generic name shipped by accident (tests, benchmarks) would overwrite another distribution's folder."""
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
@@ -142,6 +143,7 @@ def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
 Alone = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_without_a_client_help_and_inspect_work(alone: Alone) -> None:
     """What needs a client is left out of them, as `hasattr` says that it isn't there."""
     code = """

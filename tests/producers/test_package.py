@@ -40,6 +40,7 @@ print("all presets alike")
 """
 
 
+@pytest.mark.slow
 def test_without_c_hashes_keys_new_and_seen_lie_where_they_should():
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_C], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT

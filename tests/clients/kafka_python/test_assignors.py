@@ -267,6 +267,7 @@ def test_the_core_works_without_kafka_python_and_the_error_names_the_extra():
     assert install("kafka-python") in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_scipy_is_not_imported_before_it_is_needed():
     done = run(
         "import sys, kafka_assignors.core.strategies, kafka_assignors.clients.kafka_python; "

@@ -151,6 +151,7 @@ def test_a_name_that_is_listed_twice_is_refused(consumer, entries):
         consumer(*entries)
 
 
+@pytest.mark.slow
 def test_a_consumer_is_not_kept_alive(consumer):
     """kafka-python's client refers to itself, so what is kept shows only after a collection of cycles."""
     assignor = CooperativeStickyAssignor()

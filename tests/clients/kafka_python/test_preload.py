@@ -33,6 +33,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
+@pytest.mark.slow
 def test_a_first_lead_imports_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", LEADS], capture_output=True, text=True, check=False, cwd=ROOT)
 

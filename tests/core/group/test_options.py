@@ -68,6 +68,7 @@ def test_every_strategy_with_options_is_here() -> None:
 # ------------------------------------------------------------------------------------------------- one rule
 
 
+@pytest.mark.slow
 @given(data=st.data(), name=st.sampled_from(sorted(CHOICES)))
 def test_what_more_than_half_have_holds_under_any_leader_and_otherwise_the_leaders_own(
     data: st.DataObject, name: str

@@ -113,6 +113,7 @@ def test_any_prices_bound_every_assignment_from_below():
     assert lower > 100
 
 
+@pytest.mark.slow
 @given(group=groups(), goals=st.sampled_from(SPREAD))
 def test_every_subscriber_has_its_share_of_each_topic(group, goals):
     assignment = sticky.assign(group, objective=Objective(goals=goals))
@@ -124,6 +125,7 @@ def test_every_subscriber_has_its_share_of_each_topic(group, goals):
         assert not shares or (sum(shares), max(shares) - min(shares) <= 1) == (count, True)
 
 
+@pytest.mark.slow
 @given(group=groups(), random=st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(group, random):
     assert sticky.assign(reordered(group, random), objective=FIRST_OF_ALL) == sticky.assign(
@@ -131,6 +133,7 @@ def test_the_order_of_the_input_does_not_matter(group, random):
     )
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_it_is_kept_when_nothing_changes(group):
     first = sticky.assign(group, objective=FIRST_OF_ALL)

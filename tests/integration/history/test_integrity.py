@@ -68,6 +68,7 @@ def test_the_manifest_taken_away_makes_it_unknown(tmp_path: Path) -> None:
     assert unknown(tmp_path) == (f"{manifest.NAME} is missing, so the files of the run are unknown",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"v":1,"runs":7,"files":{}}', '{"v":2,"runs":[],"files":{}}'])
 def test_a_manifest_that_cannot_be_read_makes_it_unknown(text: str, tmp_path: Path) -> None:
     (kept(tmp_path) / manifest.NAME).write_text(text)

@@ -59,6 +59,7 @@ def test_a_configuration_that_is_none_is_told_in_one_line(tmp_path: Path, config
     assert "member.json: not a member's configuration" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("assignor", "error", "said"),
     [

@@ -113,6 +113,7 @@ def test_a_seed_draws_one_scenario_and_another_seed_another(name: str) -> None:
     assert first != other
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_whatever_the_hash_seed() -> None:
     program = "from kafka_assignors.integration.scenario.chaos import named\n"
     program += "print([named(n, 7).steps for n in ('chaos', 'soak')])"
@@ -145,6 +146,7 @@ def test_only_what_is_drawn_takes_a_seed() -> None:
     assert named("churn").name == "churn"
 
 
+@pytest.mark.slow
 def test_a_drawn_scenario_that_could_not_be_played_tells_how_to_draw_it_again(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("an older run")
     given = ["--assignor", "sticky", "--out", str(tmp_path)]

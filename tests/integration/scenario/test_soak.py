@@ -19,6 +19,7 @@ def test_a_seed_draws_one_course_and_another_seed_another() -> None:
     assert soak(7).steps != soak(8).steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_no_step_asks_for_what_cannot_be_and_every_fault_comes(seed: int) -> None:
     scenario = soak(seed)

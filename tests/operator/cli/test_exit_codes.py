@@ -79,6 +79,7 @@ def test_every_command_has_a_line_here() -> None:
     assert LINES.keys() == commands().keys() == {*ASKING, *WRONG}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LINES)
 def test_help_is_yes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("--help", "-h"):

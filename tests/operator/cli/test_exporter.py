@@ -64,12 +64,14 @@ def test_the_metrics_are_the_readings() -> None:
     assert served(reading(), partitions=True)[owner] == 1
 
 
+@pytest.mark.slow
 def test_what_polling_cannot_tell_is_absent() -> None:
     told = served(reading(may_miss=True))
     assert told[f"{PREFIX}may_miss_rebalances", ("group", "g")] == 1
     assert not {f"{PREFIX}generation", f"{PREFIX}needless_moves_total"} & {name for name, *_ in told}
 
 
+@pytest.mark.slow
 def test_rules_and_dashboard_name_metrics_and_causes_that_exist() -> None:
     told = served(reading())
     names = {name for name, *_ in told}
@@ -88,6 +90,7 @@ def test_rules_and_dashboard_name_metrics_and_causes_that_exist() -> None:
     assert {cause for query in queries for cause in re.findall(r'cause="([^"]*)"', query)} <= causes
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_sentence() -> None:
     with serving(Readings(), "127.0.0.1", 0) as url:
         again = serving(Readings(), "127.0.0.1", urlsplit(url).port or 0)

@@ -215,6 +215,7 @@ def test_a_closed_pipe_is_no_defect() -> None:
     assert process.returncode == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_an_interrupted_command_says_so(how: signal.Signals) -> None:
     """The broker accepts and never answers; the command is interrupted once it has asked."""

@@ -22,6 +22,7 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
+@pytest.mark.slow
 def test_a_collector_receives_what_prometheus_reads(collector: Collector) -> None:
     readings = Readings(partitions=True)
     readings.now = (reading(), reading(may_miss=True))
@@ -37,6 +38,7 @@ def test_a_collector_receives_what_prometheus_reads(collector: Collector) -> Non
     assert collector.told() == {(f"{PREFIX}exporter_reachable",): 1.0}
 
 
+@pytest.mark.slow
 def test_counters_are_cumulative_sums_since_the_start(collector: Collector) -> None:
     readings = Readings()
     readings.now = (reading(),)
@@ -54,6 +56,7 @@ def test_counters_are_cumulative_sums_since_the_start(collector: Collector) -> N
     assert all(metric.description for metric in metrics.values())
 
 
+@pytest.mark.slow
 def test_a_collector_that_refuses_is_noted_once_and_when_it_is_back(collector: Collector) -> None:
     notes: list[str] = []
     collector.status = 400

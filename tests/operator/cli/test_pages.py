@@ -41,6 +41,7 @@ def test_every_command_has_help_with_an_example_of_itself(path: str, capsys: pyt
     command.make_context(path, words)
 
 
+@pytest.mark.slow
 def test_help_comes_without_the_heavy_packages() -> None:
     """First output within 0.3 s: nothing is imported that takes long (no NumPy, no client, no Spark)."""
     code = (
@@ -53,6 +54,7 @@ def test_help_comes_without_the_heavy_packages() -> None:
     assert not loaded & {"numpy", "scipy", "kafka", "pyspark", "psutil", "jinja2", "matplotlib", "pandas"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["why g", "plan g", "vote g", "exporter g", "keys place t k"])
 def test_a_dead_broker_is_told_without_the_heavy_packages(line: str) -> None:
     """First output within 0.3 s here too: the cluster is asked before they are imported."""

@@ -212,6 +212,7 @@ def test_only_the_best_gets_a_certificate():
     assert refused > 30
 
 
+@pytest.mark.slow
 def test_where_64_bits_are_too_short_prices_are_pythons_integers(monkeypatch):
     """Large groups with finely graded costs need that; here the limit comes down to the groups."""
     for seed in range(40):

@@ -25,6 +25,7 @@ SESSION_MS, REBALANCE_MS = 6_000, 60_000
 SAYS = encode_subscription(Subscription(("t",))).hex()
 
 
+@pytest.mark.slow
 @given(
     seen=st.integers(0, 10**6),
     timeout=st.integers(1000, 10**5),

@@ -120,6 +120,7 @@ def test_a_wrong_batch_size_is_refused(batch_bytes):
         StickyChoice(repeat(0), batch_bytes=batch_bytes)
 
 
+@pytest.mark.slow
 def test_threads_change_partition_one_after_the_other(eager_switching):
     """Each record fills a batch. Changes made one at a time need one draw each; two at once would draw in vain."""
     in_turn, draws = repeat(0, 1, 2), Counter()

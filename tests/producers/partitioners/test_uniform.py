@@ -138,6 +138,7 @@ def test_a_record_that_is_asked_for_twice_counts_as_if_its_batch_had_been_opened
         assert (chosen, asked.produced_bytes) == (java.choose(topic, size), java.produced_bytes)
 
 
+@pytest.mark.slow
 @given(batch=st.integers(1, 50), records=records(), same=st.booleans())
 def test_what_is_taken_back_is_as_if_it_had_never_come(batch, records, same):
     draws = (0,) if same else (0, 1, 2)

@@ -285,6 +285,7 @@ def test_who_begins_to_commit_as_the_broker_takes_its_input_is_no_zombie_yet(
     assert ("X2" in laws(late_of_broker(after_ms, how))) is broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before_ms", "broken"), [(100, False), (101, True)])
 def test_who_begins_to_commit_before_the_log_gives_it_its_input_is_no_zombie(before_ms: float, broken: bool) -> None:
     assert ("X2" in laws(early_of_broker(before_ms))) is broken

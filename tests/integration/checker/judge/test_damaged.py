@@ -24,6 +24,7 @@ DRAWN = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @given(plan=plans())
 @settings(DRAWN, max_examples=examples(100))
