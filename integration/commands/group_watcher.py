@@ -89,7 +89,7 @@ class GroupWatcher:
         self._causes: dict[str, dict[str, int]] = {}
         try:
             self.groups = tuple(watchable(self._cluster, groups))
-            self._by_pattern = self.groups != tuple(groups)
+            self._found = frozenset(self.groups) - frozenset(groups)
             self._silence = {group: Silence() for group in self.groups}
             if follow:
                 self._follow()
@@ -121,15 +121,15 @@ class GroupWatcher:
             yield each.group, (each.told, not each.may_miss, new if each.may_miss else ())
 
     def _there(self, groups: Iterable[tuple[str, Changes | tuple[()]]]) -> list[GroupView]:
-        """The views of groups. One that a pattern meant may be gone meanwhile."""
+        """The views of groups. One that a pattern meant, or no name, may be gone meanwhile."""
         views = []
         for group, changes in groups:
             try:
                 views.append(self._view(group, *changes))
             except NoSuchGroup:
-                if not self._by_pattern:
+                if group not in self._found:
                     raise
-        return sorted(views, key=_trouble) if self._by_pattern else views
+        return sorted(views, key=_trouble) if self._found else views
 
     def _view(
         self, group: str, told: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""Tools for a person who looks at live groups: the command, plans, the vote. They know no client."""
+"""Tools for a person who looks at live groups: the command, plans, the vote. They know no client's assignors."""

@@ -12,13 +12,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.errors import NoSuchGroup
 from kafka_assignors.history.generations import generations
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.commands.group_watcher import GroupView, Ownership, _trouble
+from kafka_assignors.integration.commands.group_watcher import GroupView, GroupWatcher, Ownership, _trouble
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.operator.live.overview import chosen, rebalanced_ms
 from kafka_assignors.operator.live.silence import Silent
@@ -45,6 +45,28 @@ def test_groups_in_trouble_come_first() -> None:
     stuck = view("d", 5, Silent("m", 60, 5))
 
     assert sorted([unknown, calm, behind, stuck], key=_trouble) == [stuck, behind, calm, unknown]
+
+
+@pytest.mark.broker
+def test_a_group_that_ends_is_missed_only_by_its_name(kafka_broker: Broker, kafka_topic: Callable[..., str]) -> None:
+    topic, mark = kafka_topic(partitions=1), f"ends-{uuid.uuid4().hex[:8]}"
+    place = TopicPartition(topic, 0)
+    for name in ("a", "b"):
+        with closing(KafkaConsumer(group_id=f"{mark}-{name}", bootstrap_servers=kafka_broker.bootstrap)) as consumer:
+            consumer.assign([place])
+            consumer.commit({place: OffsetAndMetadata(0, "", -1)})
+    told: list[str] = []
+    with (
+        GroupWatcher(kafka_broker.bootstrap, [f"{mark}-*"], told.append, follow=False) as by_pattern,
+        GroupWatcher(kafka_broker.bootstrap, [f"{mark}-a", f"{mark}-a"], told.append, follow=False) as by_name,
+    ):
+        assert [view.group for view in by_pattern.views()] == [f"{mark}-a", f"{mark}-b"]
+        assert [view.group for view in by_name.views()] == [f"{mark}-a"], "a name given twice is one group"
+        with closing(KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap)) as admin:
+            admin.delete_groups([f"{mark}-a"])
+        assert [view.group for view in by_pattern.views()] == [f"{mark}-b"]
+        with pytest.raises(NoSuchGroup, match=f"{mark}-a"):
+            by_name.views()
 
 
 def test_the_end_of_a_group_is_no_rebalance() -> None:
