@@ -6,7 +6,7 @@ import base64
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from kafka_assignors.history.broker_group import (
     BrokerGroup,
     as_generation,
     named,
+    told_names,
     topic_ids,
 )
 from kafka_assignors.history.coordinator_log import (
@@ -50,6 +51,9 @@ _CLOSE_S = 20
 """Limit for reading records that are already in the log."""
 _ASK_MS, _FIRST_ASK_MS = 1000, 5000
 """Limits for one question where the log ends. A new consumer's first answer can take seconds on a busy machine."""
+
+_WHOLE_FETCH = 1_000_000
+"""Records per poll: what a fetch brought, which ends with a whole batch, is never split."""
 
 
 class Joined(NamedTuple):
@@ -211,8 +215,7 @@ class CoordinatorLog:
                     asked, end = self._asked, self._end()
                 polled = self._consumer.poll(timeout_ms=100) if end is None or self._position() < end else {}
                 for records in polled.values():
-                    for record in records:
-                        self._take(decode(record.key, record.value), record.timestamp)
+                    self._take([(decode(record.key, record.value), record.timestamp) for record in records])
                 if end is not None and self._position() >= end:
                     end = None
                     with self._changed:
@@ -248,29 +251,40 @@ class CoordinatorLog:
         (at,) = self._consumer.assignment()
         return int(self._consumer.position(at))
 
-    def _take(self, decoded: Decoded, record_ms: int) -> None:
-        if isinstance(decoded, Tombstone) or decoded.group != self._group:
-            return
+    def _take(self, read: Sequence[tuple[Decoded, int]]) -> None:
+        """Write records to the history, then show what they leave, all at once: (record, its ms).
+
+        A coordinator appends one decision of a KIP-848 group as a batch: a member's new subscription is followed by the
+        epoch that it causes. Whoever saw the first without the second would take the group to be at rest.
+        """
+        ours = [(d, ms) for d, ms in read if not isinstance(d, Tombstone) and d.group == self._group]
+        for decoded, record_ms in ours:
+            self._write(decoded, record_ms)
+        with self._changed:
+            for decoded, record_ms in ours:
+                if isinstance(decoded, BrokerAssigned):
+                    self._reconcile(decoded, record_ms)
+                elif isinstance(decoded, GroupCommitted):
+                    self._generations.append((record_ms, decoded))
+                elif isinstance(decoded, OffsetCommitted):
+                    self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
+            if ours:
+                self._changed.notify_all()
+
+    def _write(self, decoded: Decoded, record_ms: int) -> None:
         ts_ns = record_ms * 1_000_000
         stamp: dict[str, Any] = {"ts_ns": ts_ns, "mono_ns": self.mono_ns(ts_ns)}
         if isinstance(decoded, Unknown):
             self._writer.write("unread", **stamp, reason=decoded.reason)
-            return
-        kind, fields = committed(decoded)
-        if isinstance(decoded, BrokerAssigned) and (names := self._named(decoded)):
-            fields["names"] = names
-        self._writer.write(kind, **stamp, **fields)
-        with self._changed:
-            if isinstance(decoded, BrokerAssigned):
-                self._reconcile(decoded, record_ms)
-            if isinstance(decoded, GroupCommitted):
-                self._generations.append((record_ms, decoded))
-            elif isinstance(decoded, OffsetCommitted):
-                self._offsets[TopicPartition(decoded.topic, decoded.partition)] = decoded.offset
-            self._changed.notify_all()
+        elif not isinstance(decoded, Tombstone):
+            kind, fields = committed(decoded)
+            if isinstance(decoded, BrokerAssigned) and (names := self._named(decoded)):
+                fields["names"] = names
+            self._writer.write(kind, **stamp, **fields)
 
     def _named(self, said: BrokerAssigned) -> dict[str, str]:
         """The names of the topics whose ids a record has. Brokers are asked once per topic: ids are never reused."""
+        self._names |= told_names(said)
         wanted = topic_ids(said.fields)
         if missing := wanted - self._names.keys():
             with suppress(KafkaError), closing(KafkaAdminClient(**self._connection.kafka_python())) as admin:
@@ -281,7 +295,6 @@ class CoordinatorLog:
     def _reconcile(self, said: BrokerAssigned, at_ms: int) -> None:
         before = self._broker_group.members.get(said.member or "")
         self._broker_group.take(said)
-        self._names |= self._broker_group.names
         member = self._broker_group.members.get(said.member or "")
         if said.record == MEMBER and member is None and before is not None:
             self._reconciled.append(_Reconciled(at_ms, before.client_id, before.member_id, before.epoch, None))
@@ -325,6 +338,7 @@ def _open(
         group_id=None,
         exclude_internal_topics=False,
         fetch_max_wait_ms=100,
+        max_poll_records=_WHOLE_FETCH,
         isolation_level="read_committed",  # commits in a transaction count once it is committed
         **config,
     )

@@ -101,8 +101,8 @@ class BrokerGroup:
             self.epoch = -1 if fields is None else fields["epoch"]
         elif said.record == TARGET_EPOCH:
             self.target_epoch = -1 if fields is None else fields["assignmentEpoch"]
-        elif said.record == PARTITIONS and fields is not None:
-            self.names |= {row["topicId"]: row["topicName"] for row in fields["topics"]}
+        elif said.record == PARTITIONS:
+            self.names |= told_names(said)
         elif said.record == PATTERN and said.pattern is not None:
             self.patterns.pop(said.pattern, None)
             if fields is not None:
@@ -217,6 +217,13 @@ def ids(rows: Iterable[Mapping[str, Any]]) -> Ids:
 
 def _listed(rows: Iterable[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(row["topicId"], p) for row in rows for p in row["partitions"])
+
+
+def told_names(said: BrokerAssigned) -> dict[str, str]:
+    """Topic id -> name, as a record tells it; only those of brokers before 4.1 do."""
+    if said.record != PARTITIONS or said.fields is None:
+        return {}
+    return {row["topicId"]: row["topicName"] for row in said.fields["topics"]}
 
 
 def topic_ids(fields: Mapping[str, Any] | None) -> frozenset[str]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka.errors import KafkaTimeoutError
 
+from kafka_assignors.core.wire.protocol import decode_subscription
+from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, TARGET, TARGET_EPOCH
+from kafka_assignors.history.coordinator_log import BrokerAssigned
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration.members import coordinator_log
 from kafka_assignors.integration.members.coordinator_log import CoordinatorLog
@@ -94,3 +99,58 @@ def test_a_consumer_that_gets_no_answer_is_replaced(monkeypatch: pytest.MonkeyPa
 
 def test_a_log_whose_end_nobody_tells_is_not_sealed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert kinds(monkeypatch, tmp_path, lambda: Forgetful(end=7, position=7)) == []
+
+
+def subscribes(*topics: str) -> BrokerAssigned:
+    said = {"clientId": "m1", "clientHost": "/h", "instanceId": None, "rackId": None, "subscribedTopicRegex": ""}
+    more = {"subscribedTopicNames": list(topics), "serverAssignor": None, "rebalanceTimeoutMs": 1}
+    return BrokerAssigned(MEMBER, "g", "id-1", said | more)
+
+
+def of_epoch(epoch: int) -> list[BrokerAssigned]:
+    """The target of an epoch, and the member that has it."""
+    return [
+        BrokerAssigned(TARGET, "g", "id-1", {"topicPartitions": []}),
+        BrokerAssigned(TARGET_EPOCH, "g", None, {"assignmentEpoch": epoch}),
+        BrokerAssigned(CURRENT, "g", "id-1", {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1}),
+    ]
+
+
+class Batches(Broker):
+    """A log of so many batches, each a decision of the coordinator, one per read."""
+
+    def __init__(self, batches: list[list[BrokerAssigned]]) -> None:
+        super().__init__(end=len(batches))
+        self.batches, self.begin = list(batches), threading.Event()
+
+    def poll(self, timeout_ms: int) -> dict[str, list[Any]]:
+        assert self.begin.wait(10)
+        if not self.batches:
+            return {}
+        self.at += 1
+        return {"the log": [SimpleNamespace(key=said, value=b"", timestamp=1) for said in self.batches.pop(0)]}
+
+
+def test_a_decision_of_the_coordinator_is_shown_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A new subscription without the epoch that it causes looks like a group at rest."""
+    epoch = [BrokerAssigned(GROUP, "g", None, {"epoch": 1})]
+    changed = [subscribes("a", "b"), BrokerAssigned(GROUP, "g", None, {"epoch": 2})]
+    log = Batches([[subscribes("a"), *epoch, *of_epoch(1)], changed, of_epoch(2)])
+    monkeypatch.setattr(coordinator_log, "_open", lambda *_: (log, lambda: log))
+    monkeypatch.setattr(coordinator_log, "decode", lambda key, _: key)
+    shown: list[tuple[tuple[str, ...], bool]] = []
+
+    class Watched(threading.Condition):
+        def notify_all(self) -> None:
+            generation = reader.generation
+            for member in generation.members if generation else ():
+                shown.append((decode_subscription(member.subscription).topics, not reader.unsettled))
+            super().notify_all()
+
+    monkeypatch.setattr(coordinator_log, "threading", SimpleNamespace(Condition=Watched, Thread=threading.Thread))
+    reader = CoordinatorLog("h:1", "g", EventWriter(tmp_path / "g.coordlog.jsonl", "run", "coordlog", group="g"))
+    log.begin.set()
+    assert reader.catch_up()
+    reader.close()
+
+    assert shown[:3] == [(("a",), True), (("a", "b"), False), (("a", "b"), True)]
