@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -13,9 +11,10 @@ from typing import Any, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError
 
 from kafka_assignors.connection import Connection, Right, needing
+from kafka_assignors.coordinator import log_consumer, log_partition, printed_id, reading_log
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import WireError
@@ -39,7 +38,6 @@ from kafka_assignors.history.coordinator_log import (
     Tombstone,
     Unknown,
     decode,
-    partition_of,
 )
 from kafka_assignors.history.events import committed
 from kafka_assignors.history.writer import EventWriter
@@ -51,9 +49,6 @@ _CLOSE_S = 20
 """Limit for reading records that are already in the log."""
 _ASK_MS, _FIRST_ASK_MS = 1000, 5000
 """Limits for one question where the log ends. A new consumer's first answer can take seconds on a busy machine."""
-
-_WHOLE_FETCH = 1_000_000
-"""Records per poll: what a fetch brought, which ends with a whole batch, is never split."""
 
 
 class Joined(NamedTuple):
@@ -288,7 +283,7 @@ class CoordinatorLog:
         wanted = topic_ids(said.fields)
         if missing := wanted - self._names.keys():
             with suppress(KafkaError), closing(KafkaAdminClient(**self._connection.kafka_python())) as admin:
-                found = {topic_id_text(t["topic_id"]): t["name"] for t in admin.describe_topics() if t.get("topic_id")}
+                found = {printed_id(t["topic_id"]): t["name"] for t in admin.describe_topics() if t.get("topic_id")}
                 self._names |= {each: found[each] for each in missing if each in found}
         return {each: self._names[each] for each in wanted if each in self._names}
 
@@ -319,12 +314,6 @@ def unsettled(group: BrokerGroup) -> list[str]:
     return found
 
 
-def topic_id_text(topic_id: Any) -> str:
-    """A topic's id as Kafka prints it."""
-    data = topic_id.bytes if isinstance(topic_id, uuid.UUID) else uuid.UUID(str(topic_id)).bytes
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
 def _open(
     bootstrap: str | Connection, group: str, timeout_s: float
 ) -> tuple[KafkaConsumer, Callable[[], KafkaConsumer]]:
@@ -332,46 +321,25 @@ def _open(
     require_broker(bootstrap)
     deadline = time.monotonic() + timeout_s
     user = Connection.of(bootstrap)
-    config = {**user.kafka_python(), "allow_auto_create_topics": False, "metrics_enabled": False}
-    # Without a group id it neither joins nor heartbeats. A short fetch wait bounds the duration of `close`.
-    consumer = KafkaConsumer(
-        group_id=None,
-        exclude_internal_topics=False,
-        fetch_max_wait_ms=100,
-        max_poll_records=_WHOLE_FETCH,
-        isolation_level="read_committed",  # commits in a transaction count once it is committed
-        **config,
-    )
+    consumer = log_consumer(user)
     try:
-        while not (partitions := consumer.partitions_for_topic(COORDINATOR_TOPIC)):
+        while (at := log_partition(consumer, user, group)) is None:
             if time.monotonic() > deadline:
                 raise BrokerUnreachable(f"{bootstrap} has no {COORDINATOR_TOPIC} after {timeout_s:g} s")
-            _require_seen(user)
             with needing(user, Right("Read", "Group", group)):
-                _make_offsets_topic(config, group, deadline)
-        at = KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
+                _make_offsets_topic(user, group, deadline)
         consumer.assign([at])
-        with needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)):
+        with reading_log(user):
             end = consumer.end_offsets([at])[at]
             # read an existing record, so that a missing right fails here and not in the thread
             consumer.seek(at, max(0, end - 1))
             consumer.poll(timeout_ms=1000 if end else 0)
         consumer.seek(at, end)
-        return consumer, partial(KafkaConsumer, group_id=None, **config)
+        # the end includes transactions that are still open
+        return consumer, partial(log_consumer, user, isolation_level="read_uncommitted")
     except BaseException:
         consumer.close()
         raise
-
-
-def _require_seen(user: Connection) -> None:
-    """Raise if the user may not see the topic: to a consumer, that topic looks absent."""
-    with (
-        needing(user, Right("Read", "Topic", COORDINATOR_TOPIC)),
-        closing(KafkaAdminClient(**user.kafka_python())) as admin,
-        suppress(UnknownTopicOrPartitionError),  # nobody has looked for a coordinator yet
-    ):
-        if admin.describe_topics([COORDINATOR_TOPIC])[0]["error_code"] == TopicAuthorizationFailedError.errno:
-            raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
 
 
 def _owns(member: CommittedMember) -> bool:
@@ -380,8 +348,9 @@ def _owns(member: CommittedMember) -> bool:
     return False
 
 
-def _make_offsets_topic(config: dict[str, Any], group: str, deadline: float) -> None:
+def _make_offsets_topic(user: Connection, group: str, deadline: float) -> None:
     # The broker creates the topic when a client first looks for a group's coordinator, e.g. to fetch commits.
+    config = {**user.kafka_python(), "allow_auto_create_topics": False, "metrics_enabled": False}
     with KafkaConsumer(group_id=group, enable_auto_commit=False, **config) as asker:
         left_ms = max(1, int((deadline - time.monotonic()) * 1000))
         # when the broker refuses access to that topic, the coordinator has already been looked up

@@ -128,16 +128,23 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
     try:
         return _decode(_Reader(key), value)
     except WireError as error:
-        return Unknown(f"a malformed record: {error}", _group_of(key))
+        return Unknown(f"a malformed record: {error}", group_of(key))
 
 
-def _group_of(key: bytes) -> str | None:
-    """The group of a record, whose key begins with a version and the group's name; None if the key is malformed."""
-    read = _Reader(key)
+def group_of(key: bytes | None) -> str | None:
+    """The group of a record, without decoding the record; None if it has none.
+
+    A key is its version (2 bytes), the length of the group's name (2 bytes), the name and more.
+    """
+    if key is None or len(key) < 4:
+        return None
+    length = int.from_bytes(key[2:4], "big", signed=True)
+    name = key[4 : 4 + length] if length >= 0 else None
+    if name is None or len(name) < length:
+        return None
     try:
-        read.int16()
-        return read.string()
-    except WireError:
+        return name.decode()
+    except UnicodeDecodeError:
         return None
 
 

@@ -6,31 +6,26 @@ group and on its topics; Read on ``__consumer_offsets`` for the log.
 
 from __future__ import annotations
 
-import base64
 import difflib
 import re
 import time
-import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from typing import Any, TypeVar
 
-from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError, for_code
 
 from ...connection import Connection, Right, brokers, denied, needing, require_cluster
+from ...coordinator import MOST_READ, LogTail, printed_id
 from ...core.group import TopicPartition
 from ...errors import ClusterError, NoSuchGroup, WireError
-from ...history.coordinator_log import COORDINATOR_TOPIC, GroupCommitted, decode, partition_of
-from ...history.generations import Log, Logged
+from ...history.coordinator_log import COORDINATOR_TOPIC, GroupCommitted
+from ...history.generations import Log
 from .described import describe
 from .group import LiveGroup, LiveMember, LiveTopics, from_broker_log, from_description
 from .silence import Position
-
-_SILENT_S = 15
-"""Seconds without a record after which reading gives up."""
 
 _POLL_S = 0.2
 """Seconds between two looks at a group in a rebalance, or at a coordinator that is starting."""
@@ -205,7 +200,7 @@ class LiveCluster:
             if topic["error_code"] == 0
         }
         counts = {name: len(partitions) for name, partitions in there.items()}
-        ids = {t["name"]: _printed(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
+        ids = {t["name"]: printed_id(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
         if not any(racks.values()):
             return LiveTopics(counts, ids=ids)
         return LiveTopics(
@@ -249,7 +244,7 @@ class LiveCluster:
         there = self.topics({*topics, *(tp.topic for tp in found)}).counts
         return self.positions(group, [TopicPartition(*tp) for tp in found if tp.partition < there.get(tp.topic, 0)])
 
-    def log(self, group: str, most: int = 1_000_000, progress: Callable[[float], None] | None = None) -> Log:
+    def log(self, group: str, most: int = MOST_READ, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the coordinator's log.
 
         Args:
@@ -264,14 +259,8 @@ class LiveCluster:
 
         Cost: reads the group's partition of ``__consumer_offsets``, other groups' records in it included.
         """
-        with closing(self.reader()) as consumer, needing(self.connection, Right("Read", "Topic", COORDINATOR_TOPIC)):
-            at = self.coordinator_partition(consumer, group)
-            consumer.assign([at])
-            begin, end = consumer.beginning_offsets([at])[at], consumer.end_offsets([at])[at]
-            first = max(begin, end - most)
-            consumer.seek(at, first)
-            records = tuple(self._records(consumer, at, first, end, group, progress))
-        return Log(records, first == begin)
+        with closing(LogTail(self.connection, [group], most, progress)) as tail:
+            return tail.history[group]
 
     def broker_assigned(self, group: str, log: Log) -> LiveGroup:
         """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
@@ -280,59 +269,7 @@ class LiveCluster:
     def topic_names(self) -> dict[str, str]:
         """Topic id, as Kafka prints it -> name, of the topics that the user may see."""
         described = self._admin.describe_topics()
-        return {_printed(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
-
-    def _records(
-        self,
-        consumer: KafkaConsumer,
-        at: KafkaTopicPartition,
-        first: int,
-        end: int,
-        group: str,
-        progress: Callable[[float], None] | None,
-    ) -> Iterator[Logged]:
-        deadline = time.monotonic() + _SILENT_S
-        while (position := consumer.position(at)) < end:
-            if progress is not None:
-                progress((position - first) / max(1, end - first))
-            polled = consumer.poll(timeout_ms=500)
-            for record in polled.get(at, ()):
-                if record.offset < end and group_of(record.key) == group:
-                    yield Logged(record.timestamp, decode(record.key, record.value))
-            if polled or consumer.position(at) > position:
-                deadline = time.monotonic() + _SILENT_S
-            elif time.monotonic() > deadline:
-                raise ClusterError(
-                    f"{COORDINATOR_TOPIC}-{at.partition} returned no record for {_SILENT_S} s at offset {position} of "
-                    f"{end}; is its leader up?"
-                )
-
-    def coordinator_partition(self, consumer: KafkaConsumer, group: str) -> KafkaTopicPartition:
-        """The partition of the coordinator's log that has a group's records.
-
-        Raises:
-            NoSuchGroup: The log does not exist yet.
-        """
-        partitions = consumer.partitions_for_topic(COORDINATOR_TOPIC)
-        if not partitions:
-            self._require_visible()
-            raise NoSuchGroup(
-                f"{self.connection} has no group {group!r}, and no {COORDINATOR_TOPIC}: no group ever joined there"
-            )
-        return KafkaTopicPartition(COORDINATOR_TOPIC, partition_of(group, len(partitions)))
-
-    def reader(self, **settings: Any) -> KafkaConsumer:
-        """A consumer for the coordinator's log; without a group id it neither joins nor commits."""
-        return KafkaConsumer(
-            **self.connection.kafka_python(), group_id=None, enable_auto_commit=False, exclude_internal_topics=False,
-            isolation_level="read_committed", allow_auto_create_topics=False, metrics_enabled=False,
-            **{"fetch_max_wait_ms": 100, **settings},
-        )  # fmt: skip
-
-    def _require_visible(self) -> None:
-        for topic in self._admin.describe_topics([COORDINATOR_TOPIC]):
-            if topic["error_code"] == TopicAuthorizationFailedError.errno:
-                raise TopicAuthorizationFailedError(COORDINATOR_TOPIC)
+        return {printed_id(topic["topic_id"]): topic["name"] for topic in described if topic.get("topic_id")}
 
     def _other(self, name: str) -> LiveGroup:
         """A group that isn't classic; raises if there is none of that name."""
@@ -347,29 +284,9 @@ class LiveCluster:
         raise NoSuchGroup(f"{self.connection} has no group {name!r}; {hint}")
 
 
-def group_of(key: bytes | None) -> str | None:
-    """The group of a record in the coordinator's log, without decoding the record; None if it has none.
-
-    A key is its version (2 bytes), the length of the group's name (2 bytes), the name and more.
-    """
-    if key is None or len(key) < 4:
-        return None
-    name = key[4 : 4 + int.from_bytes(key[2:4], "big")]
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def last_generation(log: Log) -> GroupCommitted | None:
     """The last committed generation in a log; None if it has none."""
     return next((each.value for each in reversed(log.records) if isinstance(each.value, GroupCommitted)), None)
-
-
-def _printed(topic_id: Any) -> str:
-    """A topic's id as Kafka prints it."""
-    data = topic_id.bytes if isinstance(topic_id, uuid.UUID) else uuid.UUID(str(topic_id)).bytes
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _member(said: Mapping[str, Any]) -> LiveMember:

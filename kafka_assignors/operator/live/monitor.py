@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 
+from ...coordinator import MOST_READ, LogTail
 from ...errors import AccessRefused, ClusterError, NoSuchGroup
 from ...history.generations import Log
 from ...history.rebalances import Rebalance
@@ -16,7 +17,6 @@ from .broker_side import Targets
 from .cluster import LiveCluster
 from .group import LiveGroup, LiveTopics
 from .meter import LogMeter, PolledMeter, Totals, plan_gap
-from .tail import MOST_READ, LogTail
 
 POLL_S = 5.0
 """Seconds between two descriptions of a group whose log may not be read."""
@@ -104,7 +104,7 @@ class Monitor:
         """Read the log as far as it goes, or poll the groups if it may not be read."""
         try:
             # A member of a KIP-848 group is written once: a record of it that is left out would be a lost member.
-            self._tail = LogTail(self._cluster, self._groups, sys.maxsize if self._by_broker else MOST_READ)
+            self._tail = self._follow()
         except AccessRefused as refused:
             self._poll_from_now_on(refused)
         except NoSuchGroup:  # the cluster has no log yet
@@ -158,6 +158,10 @@ class Monitor:
     def wait_s(self) -> float:
         """The `timeout_s` for `read` that costs little."""
         return POLL_S if self._tail is None else 1.0
+
+    def _follow(self) -> LogTail:
+        most = sys.maxsize if self._by_broker else MOST_READ
+        return LogTail(self._cluster.connection, self._groups, most, follow=True)
 
     def _read_log(self, tail: LogTail, timeout_s: float) -> None:
         try:

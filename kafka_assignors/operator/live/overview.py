@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ...coordinator import LogTail
 from ...core.group import TopicPartition
 from ...errors import AccessRefused, KafkaAssignorsError, NoSuchGroup
 from ...history.broker_group import BROKER_S
@@ -17,7 +18,6 @@ from ...history.rebalances import apart
 from .broker_side import Targets
 from .cluster import LiveCluster
 from .group import LiveGroup
-from .tail import LogTail
 
 READ = ("classic", "consumer")
 """Types of groups that can be read; of others only the type is told."""
@@ -128,7 +128,7 @@ def _logs(cluster: LiveCluster, kinds: Mapping[str, str]) -> tuple[dict[str, Log
     # A member of a KIP-848 group is written once: a record of it that is left out would be a lost member.
     most = RECENT if set(kinds.values()) == {"classic"} else sys.maxsize
     try:
-        with closing(LogTail(cluster, list(kinds), most)) as tail:
+        with closing(LogTail(cluster.connection, list(kinds), most)) as tail:
             return dict(tail.history), ""
     except KafkaAssignorsError as refused:
         return {}, str(refused)
