@@ -81,13 +81,13 @@ def main(
     if name != "all":
         raise typer.Exit(1 if _run(name, quick, json_, asked).wrong else 0)
     skipped = NOT_IN_ALL_QUICK if quick else {}
-    ran = [_run(each, quick, json_, {}) for each in NAMES if each not in skipped]
+    ran = [_run(benchmark, quick, json_, {}) for benchmark in NAMES if benchmark not in skipped]
     kept = ResultFile("all", quick)
-    for each in ran:
-        kept.write({"benchmark": each.name, "seconds": round(each.seconds, 1), "wrong": each.wrong, "rows": each.rows})
+    for run in ran:
+        kept.write({"benchmark": run.name, "seconds": round(run.seconds, 1), "wrong": run.wrong, "rows": run.rows})
     kept.close()
     typer.echo("\n".join(["", *summary.lines(ran, skipped), f"raw summary: {kept.place}"]), err=json_)
-    raise typer.Exit(1 if any(each.wrong for each in ran) else 0)
+    raise typer.Exit(1 if any(run.wrong for run in ran) else 0)
 
 
 def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> Ran:

@@ -136,14 +136,14 @@ def sent(name: str, strategy: str, client: str) -> list[tuple[str, bytes]]:
     members = []
     everybody = zip(workload.members, workload.subscriptions, workload.owned, strict=True)
     for number, (member, topics, owned) in enumerate(everybody):
-        held = [TopicPartition(topic, p) for topic, partitions in owned.items() for p in partitions]
-        generation = GENERATION if held else -1
+        owned_partitions = [TopicPartition(topic, p) for topic, partitions in owned.items() for p in partitions]
+        generation = GENERATION if owned_partitions else -1
         data: bytes | None = None
         still: tuple[TopicPartition, ...] = ()
-        if strategy == "sticky" and held:
-            data = header + encode_sticky(held, GENERATION)
+        if strategy == "sticky" and owned_partitions:
+            data = header + encode_sticky(owned_partitions, GENERATION)
         elif strategy == "cooperative-sticky":
-            data, still = encode_cooperative(generation), tuple(held)
+            data, still = encode_cooperative(generation), tuple(owned_partitions)
         rack = f"rack{number % workload.racks}" if workload.racks else None
         members.append((member, encode_subscription(OurSubscription(tuple(topics), data, still, generation, rack))))
     return members
@@ -211,11 +211,11 @@ def measure(call: Call) -> dict[str, Any]:
     metadata = _cluster(call.workload)
     if call.client == "ours":
         prepare(workload)
-    said: dict[str, Any] = {"cpu_ms": [], "wall_ms": []}
+    figures: dict[str, Any] = {"cpu_ms": [], "wall_ms": []}
     spent = 0.0
     # The first call of ours imports what only some groups need: the later half must be without it.
     least = 4 if call.client == "ours" else 1
-    while len(said["cpu_ms"]) < least or spent < call.budget_s:
+    while len(figures["cpu_ms"]) < least or spent < call.budget_s:
         members = _joined(call, data)
         chooser = assignor(call.strategy, call.client, call.options)
         signal.setitimer(signal.ITIMER_REAL, call.limit_s)
@@ -224,20 +224,23 @@ def measure(call: Call) -> dict[str, Any]:
             answer = once(call, chooser, metadata, members)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        said["cpu_ms"].append(round((time.thread_time() - began) * 1000, 4))
-        said["wall_ms"].append(round((time.perf_counter() - wall) * 1000, 4))
-        spent += said["wall_ms"][-1] / 1000
-        if "moves" not in said:
-            said.update(judged(workload, answer, cooperative))
+        figures["cpu_ms"].append(round((time.thread_time() - began) * 1000, 4))
+        figures["wall_ms"].append(round((time.perf_counter() - wall) * 1000, 4))
+        spent += figures["wall_ms"][-1] / 1000
+        if "moves" not in figures:
+            figures.update(judged(workload, answer, cooperative))
         del answer
     if call.client == "ours":
-        said["peak_mb"] = _peak_mb(call, metadata, _joined(call, data))
-    return said
+        figures["peak_mb"] = _peak_mb(call, metadata, _joined(call, data))
+    return figures
 
 
 def _joined(call: Call, data: list[tuple[str, bytes]]) -> list[_Joined]:
     """New members for one call, because some assignors change them."""
-    return [_Joined(m, each if call.wire else ConsumerProtocolSubscription.decode(each)) for m, each in data]
+    return [
+        _Joined(m, subscription if call.wire else ConsumerProtocolSubscription.decode(subscription))
+        for m, subscription in data
+    ]
 
 
 def _peak_mb(call: Call, metadata: Any, members: list[_Joined]) -> float:
@@ -259,10 +262,10 @@ def _elsewhere(call: Call, workload: Workload, replicas: int, data: list[tuple[s
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not done.stdout:
             raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
-        said: dict[str, Any] = json.loads(done.stdout)
-        if "error" not in said:
-            said.update(judged(workload, dict(peers.read_answer(answer)), call.strategy == "cooperative-sticky"))
-    return said
+        figures: dict[str, Any] = json.loads(done.stdout)
+        if "error" not in figures:
+            figures.update(judged(workload, dict(peers.read_answer(answer)), call.strategy == "cooperative-sticky"))
+    return figures
 
 
 def _give_up(_signal: int, _frame: object) -> None:

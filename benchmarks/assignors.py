@@ -73,13 +73,17 @@ def _quick(name: str) -> Iterator[Result]:
     rows = list(_small_rows(name, budget_s=0.2) if name in SMALL else _quick_rows(name))
     wanted: dict[str, list[Call]] = {"ours": [], "theirs": []}
     for _, call, client in rows:
-        for each in (call, replace(call, client=client)):
-            calls = wanted["theirs" if each.client in ("kafka-python", "aiokafka") else "ours"]
-            if each not in calls:
-                calls.append(each)
-    said = {each.to_json(): got for calls in wanted.values() for each, got in zip(calls, measured(*calls), strict=True)}
+        for variant in (call, replace(call, client=client)):
+            calls = wanted["theirs" if variant.client in ("kafka-python", "aiokafka") else "ours"]
+            if variant not in calls:
+                calls.append(variant)
+    figures = {
+        variant.to_json(): got
+        for calls in wanted.values()
+        for variant, got in zip(calls, measured(*calls), strict=True)
+    }
     for row, call, client in rows:
-        both = {"ours": [said[call.to_json()]], client: [said[replace(call, client=client).to_json()]]}
+        both = {"ours": [figures[call.to_json()]], client: [figures[replace(call, client=client).to_json()]]}
         yield _result(row, call, client, both)
 
 
@@ -111,18 +115,18 @@ def _large(name: str) -> Iterator[Result]:
     decoded = _by_turns(call, ["kafka-python"], rounds, {})
     yield _result(f"{name}-join", call, "kafka-python", decoded)
     # An assignor that did not finish without the bytes will not finish with them.
-    hopeless = {client: said[-1] for client, said in decoded.items() if "error" in said[-1]}
+    hopeless = {client: figures[-1] for client, figures in decoded.items() if "error" in figures[-1]}
 
     call = replace(call, wire=True)
-    said = _by_turns(call, ["kafka-python", "aiokafka", "java", "franz-go"], rounds, hopeless)
-    yield _result(f"{name}-join/wire", call, "kafka-python", said)
-    yield from _others(f"{name}-join/wire", call, said, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
-    gave = said["java"][-1].get("error", "")
+    figures = _by_turns(call, ["kafka-python", "aiokafka", "java", "franz-go"], rounds, hopeless)
+    yield _result(f"{name}-join/wire", call, "kafka-python", figures)
+    yield from _others(f"{name}-join/wire", call, figures, {"java": "java-sticky", "franz-go": "franz-go-sticky"})
+    gave = figures["java"][-1].get("error", "")
     alike = {"java": {"error": _not_asked("java-sticky", gave)}} if "no result" in gave else {}
     call = replace(call, strategy="cooperative-sticky")
-    said = _by_turns(call, ["java", "franz-go"], rounds, alike)
+    figures = _by_turns(call, ["java", "franz-go"], rounds, alike)
     names = {"java": "java-cooperative", "franz-go": "franz-go-cooperative"}
-    yield from _others(f"{name}-join/wire", call, said, names)
+    yield from _others(f"{name}-join/wire", call, figures, names)
     if name in ("W1", "W4", "W5"):
         for strategy in ("range", "roundrobin"):
             call = replace(call, strategy=strategy, wire=False)
@@ -130,23 +134,23 @@ def _large(name: str) -> Iterator[Result]:
                 f"{name}-join/{strategy}", call, "kafka-python", _by_turns(call, ["kafka-python"], rounds, {})
             )
             call = replace(call, wire=True)
-            said = _by_turns(call, ["java"], rounds, {})
-            yield from _others(f"{name}-join/{strategy}/wire", call, said, {"java": "java"})
+            figures = _by_turns(call, ["java"], rounds, {})
+            yield from _others(f"{name}-join/{strategy}/wire", call, figures, {"java": "java"})
 
 
 def _by_turns(call: Call, peers: Sequence[str], rounds: int, hopeless: Mapping[str, Said]) -> dict[str, list[Said]]:
     """Ours and the peers in turns, each in its own process. A peer without a result is not measured again."""
     raw: dict[str, list[Said]] = {who: [] for who in ("ours", *peers)}
-    for who, said in hopeless.items():
+    for who, figures in hopeless.items():
         if who in raw:
-            raw[who].append(said)
+            raw[who].append(figures)
     for _ in range(rounds):
-        for who, said_ in raw.items():
+        for who, peer_figures in raw.items():
             alike = raw.get(SAME_ALGORITHM.get(who, ""), [{}])[-1:]
             if alike and "no result" in alike[0].get("error", ""):
-                said_[:] = [{"error": _not_asked(SAME_ALGORITHM[who], alike[0]["error"])}]
-            if not said_ or "error" not in said_[-1]:
-                said_ += measured(replace(call, client=who))
+                peer_figures[:] = [{"error": _not_asked(SAME_ALGORITHM[who], alike[0]["error"])}]
+            if not peer_figures or "error" not in peer_figures[-1]:
+                peer_figures += measured(replace(call, client=who))
     return raw
 
 
@@ -154,43 +158,43 @@ def _not_asked(like: str, gave: str) -> str:
     return f"not measured: {like}'s, the same algorithm, returned {gave}"
 
 
-def _others(name: str, call: Call, said: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:
+def _others(name: str, call: Call, figures: Mapping[str, list[Said]], names: Mapping[str, str]) -> Iterator[Result]:
     """A row for each peer except kafka-python; for Java also its first call, in a cold JVM."""
-    for client in said:
+    for client in figures:
         if client not in ("ours", "kafka-python"):
             row = f"{name}/{names.get(client, client)}"
-            yield _result(row, call, client, said)
+            yield _result(row, call, client, figures)
             if client == "java":
-                yield _result(f"{row}/cold", call, client, said, cold=True)
+                yield _result(f"{row}/cold", call, client, figures, cold=True)
 
 
-def _result(name: str, call: Call, client: str, said: Mapping[str, list[Said]], cold: bool = False) -> Result:
-    raw = {"ours": said["ours"], "peer": said[client]}
-    notes = [f"{who}: {each[-1]['error']}" for who, each in raw.items() if "error" in each[-1]]
+def _result(name: str, call: Call, client: str, figures: Mapping[str, list[Said]], cold: bool = False) -> Result:
+    raw = {"ours": figures["ours"], "peer": figures[client]}
+    notes = [f"{who}: {processes[-1]['error']}" for who, processes in raw.items() if "error" in processes[-1]]
     if call.strategy in ("sticky", "cooperative-sticky"):
-        notes += _quality({who: each[0] for who, each in raw.items() if "moves" in each[0]})
-    peaks = [each["peak_mb"] for each in raw["ours"] if "peak_mb" in each]
+        notes += _quality({who: processes[0] for who, processes in raw.items() if "moves" in processes[0]})
+    peaks = [process["peak_mb"] for process in raw["ours"] if "peak_mb" in process]
     notes += [f"ours: {max(peaks):g} MB at most"] if peaks else []
     value, peer = milliseconds(raw["ours"], cold), milliseconds(raw["peer"], cold)
     unit = "ms wall, first call" if cold else "ms CPU"
     return Result(name, value, unit, PEERS[client, call.strategy], peer, "; ".join(notes), raw)
 
 
-def _quality(said: Mapping[str, Said]) -> Iterator[str]:
-    if said:
-        yield "moves " + ", ".join(f"{who} {each['moves']}" for who, each in said.items())
-    squares = {who: each["squares"] for who, each in said.items() if "squares" in each}
+def _quality(processes: Mapping[str, Said]) -> Iterator[str]:
+    if processes:
+        yield "moves " + ", ".join(f"{who} {process['moves']}" for who, process in processes.items())
+    squares = {who: process["squares"] for who, process in processes.items() if "squares" in process}
     if len(set(squares.values())) > 1:
         yield "balance missed: squared loads " + ", ".join(f"{who} {sum_}" for who, sum_ in squares.items())
 
 
-def milliseconds(said: Sequence[Said], cold: bool) -> float | None:
+def milliseconds(processes: Sequence[Said], cold: bool) -> float | None:
     """Median over the second half of each process's calls (warm), or over the first calls (cold)."""
-    if "error" in said[-1]:
+    if "error" in processes[-1]:
         return None
-    times: list[float] = [each["wall_ms"][0] for each in said]
+    times: list[float] = [process["wall_ms"][0] for process in processes]
     if not cold:
-        times = [ms for each in said for ms in each["cpu_ms"][len(each["cpu_ms"]) // 2 :]]
+        times = [ms for process in processes for ms in process["cpu_ms"][len(process["cpu_ms"]) // 2 :]]
     return statistics.median(times)
 
 
@@ -204,5 +208,5 @@ def measured(*calls: Call) -> list[Said]:
     except subprocess.TimeoutExpired as late:
         printed = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else late.stdout or ""
         why = f"no result in {late.timeout:g} s, with its preparation"
-    said: list[Said] = [json.loads(line) for line in printed.splitlines() if line.endswith("}")]
-    return said + [{"error": why}] * (len(calls) - len(said))
+    figures: list[Said] = [json.loads(line) for line in printed.splitlines() if line.endswith("}")]
+    return figures + [{"error": why}] * (len(calls) - len(figures))

@@ -174,7 +174,7 @@ class _Group:
         return self
 
     def __exit__(self, *_: object) -> None:
-        ids = [each["member_id"] for each in _ask(self._processes, "state")]
+        ids = [state["member_id"] for state in _ask(self._processes, "state")]
         for process in self._processes:
             process.kill()
         self._remove(ids)
@@ -197,7 +197,7 @@ class _Group:
             ended, cpu_s = time.monotonic(), _cpu_s(self._broker) - used
             requests = _ask(self._processes, f"read {begun} {ended}")
             rest = _idle(self._broker, self._processes) if self._idle else None
-            ids = [each["member_id"] for each in _ask([new], "state")]
+            ids = [state["member_id"] for state in _ask([new], "state")]
         finally:
             self._processes.remove(new)
             new.kill()
@@ -210,16 +210,16 @@ class _Group:
 
     def _remove(self, ids: Sequence[str]) -> None:
         with closing(KafkaAdminClient(bootstrap_servers=self._broker.bootstrap)) as admin:
-            admin.remove_group_members(self._group, [MemberToRemove(member_id=each) for each in ids])
+            admin.remove_group_members(self._group, [MemberToRemove(member_id=member_id) for member_id in ids])
 
     def _stable(self, processes: Sequence[_Process] | None = None, rested_s: float = _RESTED_S) -> int:
         """Wait until all members have been in one generation, with all partitions, for `rested_s`; returns it."""
         deadline, since, last = time.monotonic() + _STABLE_S, time.monotonic(), None
         while True:
             states = _ask(self._processes if processes is None else processes, "state")
-            if errors := [each["error"] for each in states if each["error"]]:
+            if errors := [state["error"] for state in states if state["error"]]:
                 raise WrongAnswer(f"a member ended: {errors[0]}")
-            generations, owned = {each["generation"] for each in states}, sum(each["owned"] for each in states)
+            generations, owned = {state["generation"] for state in states}, sum(state["owned"] for state in states)
             now = generations.pop() if len(generations) == 1 and owned == self._partitions else None
             if now is None or now != last:
                 since, last = time.monotonic(), now
@@ -266,10 +266,10 @@ def _peak(beats: Sequence[float]) -> int:
 
 
 def _results(members: int, runs: Mapping[str, Sequence[_Run]]) -> Iterator[Result]:
-    load = {kind: [each.load for each in of] for kind, of in runs.items()}
+    load = {kind: [sample.load for sample in of] for kind, of in runs.items()}
 
     def rows(what: str, unit: str, value: Callable[[_Run], float | None], note: str = "") -> Iterator[Result]:
-        values = {kind: [one for each in of if (one := value(each)) is not None] for kind, of in runs.items()}
+        values = {kind: [one for sample in of if (one := value(sample)) is not None] for kind, of in runs.items()}
         raw = {"values": values, "load": load}
         for peer in runs:
             if peer != OURS and values[peer]:
@@ -277,35 +277,35 @@ def _results(members: int, runs: Mapping[str, Sequence[_Run]]) -> Iterator[Resul
                 yield Result(f"{members}/{what}/{peer}", ours, unit, peer, theirs, note, raw)
 
     rounds = ", ".join(
-        f"{kind} {[(round(each.seconds), each.generations) for each in of]}" for kind, of in runs.items()
+        f"{kind} {[(round(sample.seconds), sample.generations) for sample in of]}" for kind, of in runs.items()
     )
     yield from rows("join/heartbeats", "requests", _beats, f"seconds, generations: {rounds}")
-    yield from rows("join/requests", "requests", lambda each: each.join["all"], "of all kinds")
-    yield from rows("join/broker-cpu", "s", lambda each: each.join["cpu_s"])
-    yield from rows("join/peak", f"heartbeats in {_PEAK_S * 1000:.0f} ms", lambda each: each.peak)
-    most = {kind: max(max(map(max, each.first.values())) for each in of) for kind, of in runs.items()}
-    means = [[round(statistics.mean(each), 1) for each in one.first.values()] for one in runs[OURS]]
-    longest = max(each.first_s for each in runs[OURS])
+    yield from rows("join/requests", "requests", lambda sample: sample.join["all"], "of all kinds")
+    yield from rows("join/broker-cpu", "s", lambda sample: sample.join["cpu_s"])
+    yield from rows("join/peak", f"heartbeats in {_PEAK_S * 1000:.0f} ms", lambda sample: sample.peak)
+    most = {kind: max(max(map(max, sample.first.values())) for sample in of) for kind, of in runs.items()}
+    means = [[round(statistics.mean(counts), 1) for counts in one.first.values()] for one in runs[OURS]]
+    longest = max(sample.first_s for sample in runs[OURS])
     yield from rows(
         "generation/heartbeats",
         "requests per member",
-        lambda each: statistics.mean(count for of in each.first.values() for count in of),
+        lambda sample: statistics.mean(count for of in sample.first.values() for count in of),
         f"in the first {_FIRST_S} s of a generation; most of one member: {most}; ours by generation: {means}, "
         f"within {longest} s",
     )
     for name in ("Heartbeat", "all"):
         per = partial(_rest, name=name, members=members)
         yield from rows(f"idle/{name.lower()}", f"requests per member in {_IDLE_S} s", per)
-    raw = {kind: [asdict(each) for each in of] for kind, of in runs.items()}
+    raw = {kind: [asdict(sample) for sample in of] for kind, of in runs.items()}
     yield Result(f"{members}/counts", None, "requests", note="by kind, in the raw results", raw=raw)
 
 
-def _beats(each: _Run) -> float:
-    return each.join.get("Heartbeat", 0.0)
+def _beats(sample: _Run) -> float:
+    return sample.join.get("Heartbeat", 0.0)
 
 
-def _rest(each: _Run, name: str, members: int) -> float | None:
-    return None if each.idle is None else each.idle.get(name, 0.0) / members
+def _rest(sample: _Run, name: str, members: int) -> float | None:
+    return None if sample.idle is None else sample.idle.get(name, 0.0) / members
 
 
 def _one(broker: Broker, count: int, more: float) -> Iterator[Result]:

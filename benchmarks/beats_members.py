@@ -97,7 +97,9 @@ def main(given: dict[str, Any], lines: Iterable[str]) -> None:
             answer = [member.state() for member in members]
         elif command == "read":
             since, until = map(float, arguments)
-            answer = [[each for each in tuple(member.requests) if since <= each[0] < until] for member in members]
+            answer = [
+                [request for request in tuple(member.requests) if since <= request[0] < until] for member in members
+            ]
         elif command == "burst":
             answer = [member.burst(int(arguments[0])) for member in members]
         print(json.dumps(answer), flush=True)

@@ -52,8 +52,8 @@ def _warm_start(name: str, start: Callable[[], Broker | Cluster], rounds: int) -
             processes = [psutil.Process(pid) for pid in started.pids()]
             used = sum(sum(process.cpu_times()[:2]) for process in processes)
             figures.append((wall, used, sum(process.memory_info().rss for process in processes) / 1e6))
-    for each, unit, values in zip(("", "-cpu", "-memory"), ("s", "s", "MB"), zip(*figures, strict=True), strict=True):
-        yield Result(f"{name}{each}", statistics.median(values), unit, raw={"rounds": list(values)})
+    for suffix, unit, values in zip(("", "-cpu", "-memory"), ("s", "s", "MB"), zip(*figures, strict=True), strict=True):
+        yield Result(f"{name}{suffix}", statistics.median(values), unit, raw={"rounds": list(values)})
 
 
 def _restart(rounds: int) -> Result:

@@ -50,12 +50,12 @@ def _events(size: int) -> list[Event]:
     history = Run()
     for member in MEMBERS:
         history.tell("start", "member", member, assignors=["range"], topics=[*TOPICS], config={"assignors": ["range"]})
-    held: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
+    assignment: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
     # Each record has two events, sent and read back; consume events and rebalances are few.
     while 2 * len(history.acks) + 60 * history.generation < size:
-        held = history.rebalance(held)
+        assignment = history.rebalance(assignment)
         history.send(_RECORDS_PER_GENERATION)
-    history.consume(held)
+    history.consume(assignment)
     history.read_back()
     return history.events
 
@@ -80,10 +80,10 @@ class Run:
         self.events.append(event)
         return event
 
-    def rebalance(self, held: dict[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
+    def rebalance(self, assignment: dict[str, list[TopicPartition]]) -> dict[str, list[TopicPartition]]:
         """An eager rebalance. Every second time m1 drops a topic, which moves partitions."""
         for member in MEMBERS:  # before it joins, so still in the generation before
-            self._callback(member, "revoke", held[member])
+            self._callback(member, "revoke", assignment[member])
         self.generation += 1
         view: dict[str, Any] = {"generation": self.generation, "protocol": "range"}
         ids = {member: f"{member}-id" for member in MEMBERS}
@@ -93,21 +93,21 @@ class Run:
         self.tell("assign_begin", "member", leader, members=list(ids.values()), topics=TOPICS, racks={}, **view)
         self.tell("assign_end", "member", leader, duration_us=100, **view)
         answer = reading.replay("range", [(ids[m], None, subscriptions[m]) for m in MEMBERS], TOPICS)
-        held = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in MEMBERS}
+        assignment = {m: [TopicPartition(t, p) for t, ps in answer[ids[m]].items() for p in ps] for m in MEMBERS}
         rows = [
             {
                 "member_id": ids[m], "client_id": m, "subscription": subscriptions[m].hex(), "owned": [],
                 "assignment": encode_assignment(AssignedPartitions(answer[ids[m]])).hex(),
-                "assigned": partitions_json(held[m]),
+                "assigned": partitions_json(assignment[m]),
             }
             for m in MEMBERS
         ]  # fmt: skip
         self.tell("generation_committed", "coordlog", leader=ids[leader], ts_ms=0, members=rows, **view)
         for member in MEMBERS:
-            self.tell("generation", "member", member, partitions=partitions_json(held[member]), **view)
-            self._callback(member, "assigned", held[member])
+            self.tell("generation", "member", member, partitions=partitions_json(assignment[member]), **view)
+            self._callback(member, "assigned", assignment[member])
         self.tell("step", "harness", name="stable", generation=self.generation, topics=TOPICS)
-        return held
+        return assignment
 
     def send(self, records: int) -> None:
         """Acknowledged records over all partitions."""
@@ -120,9 +120,9 @@ class Run:
             )  # fmt: skip
             self._ends[place] += 1
 
-    def consume(self, held: dict[str, list[TopicPartition]]) -> None:
+    def consume(self, assignment: dict[str, list[TopicPartition]]) -> None:
         """Consume all records, each by its current owner."""
-        for member, partitions in held.items():
+        for member, partitions in assignment.items():
             offsets = [
                 {"topic": tp.topic, "partition": tp.partition, "first": 0, "last": self._ends[tp] - 1,
                  "count": self._ends[tp], "bytes": self._ends[tp]}

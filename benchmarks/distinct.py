@@ -28,9 +28,9 @@ def run(quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[Result]:
     """
     before: Result | None = None
     for size in sizes[:1] if quick else sizes:
-        found = measured(f"distinct-{size // 1_000_000}m", size, before, _tables)
-        yield found
-        before = found
+        result = measured(f"distinct-{size // 1_000_000}m", size, before, _tables)
+        yield result
+        before = result
 
 
 WARM = 10_000
@@ -87,13 +87,13 @@ def _tables(spark: SparkSession, size: int) -> dict[str, int]:
         list(findings.misplaced(distinct, "java", _PARTITIONS))
         list(findings.split_keys(distinct))
         info = spark.sparkContext._jsc.sc().getRDDStorageInfo()
-        kept = {"cached_memory_bytes": sum(each.memSize() for each in info),
-                "cached_disk_bytes": sum(each.diskSize() for each in info)}  # fmt: skip
-        found: Any = spark.read.parquet(f"{out}/partition_keys").agg({"keys": "sum"}).collect()[0][0]
+        kept = {"cached_memory_bytes": sum(rdd.memSize() for rdd in info),
+                "cached_disk_bytes": sum(rdd.diskSize() for rdd in info)}  # fmt: skip
+        key_count: Any = spark.read.parquet(f"{out}/partition_keys").agg({"keys": "sum"}).collect()[0][0]
         placed: Any = load.agg({"records": "sum"}).collect()[0][0]
         counts.unpersist(blocking=True)
-    if (placed, found) != (size, size):
-        raise WrongAnswer(f"{placed} records and {found} keys of {size}")
+    if (placed, key_count) != (size, size):
+        raise WrongAnswer(f"{placed} records and {key_count} keys of {size}")
     return kept
 
 

@@ -98,7 +98,9 @@ def _placed(name: str, options: dict[str, Any], names: list[str], before: Assign
     def held(member: str) -> list[tuple[str, int]]:
         return [(t, p) for t, ids in (before or {}).get(member, {}).items() for p in ids]
 
-    group = Group([Member(each, {"t"}, owned=held(each), generation=1) for each in names], {"t": PARTITIONS})
+    group = Group(
+        [Member(member_name, {"t"}, owned=held(member_name), generation=1) for member_name in names], {"t": PARTITIONS}
+    )
     return strategy(name, **options).assign(decoded(name, group))[0]
 
 

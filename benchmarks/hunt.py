@@ -136,10 +136,10 @@ def group(shape: Shape) -> tuple[Group, dict[str, Any]]:
     reads = _reads(shape, len(sizes), rng)
     racks = [f"rack-{r:02}" for r in range(shape.racks)]
     of_member = rng.integers(0, max(shape.racks, 1), shape.members)
-    known = rng.random(shape.members) >= shape.unknown
+    has_rack = rng.random(shape.members) >= shape.unknown
     owner, older = _held(shape, sizes, reads, rng)
-    held = np.argsort(owner, kind="stable")
-    bounds = np.searchsorted(owner[held], np.arange(shape.members + 1)).tolist()
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(shape.members + 1)).tolist()
     members = []
     for m in range(shape.members):
         mine = [topics[t] for t in np.flatnonzero(reads[m % len(reads)]).tolist()]
@@ -147,8 +147,8 @@ def group(shape: Shape) -> tuple[Group, dict[str, Any]]:
             Member(
                 f"member-{m:04}",
                 frozenset(mine),
-                rack=racks[of_member[m]] if racks and known[m] else None,
-                owned=_partitions(topics, sizes, held[bounds[m] : bounds[m + 1]]),
+                rack=racks[of_member[m]] if racks and has_rack[m] else None,
+                owned=_partitions(topics, sizes, order[bounds[m] : bounds[m + 1]]),
                 generation=4 if older[m] else 5,
             )
         )
@@ -157,7 +157,7 @@ def group(shape: Shape) -> tuple[Group, dict[str, Any]]:
         brokers = [tuple(sorted(rng.choice(racks, min(shape.replicas, len(racks)), replace=False).tolist()))
                    for _ in range(400)]  # fmt: skip
         places = {t: [brokers[b] for b in rng.integers(0, 400, n)] for t, n in zip(topics, sizes.tolist(), strict=True)}
-    leaders = {t: [each[0] for each in rows] for t, rows in places.items()}
+    leaders = {t: [replica_racks[0] for replica_racks in rows] for t, rows in places.items()}
     counts = dict(zip(topics, sizes.tolist(), strict=True))
     return Group(members, counts, places, leaders), _options(shape, racks, counts, rng)
 
@@ -330,14 +330,14 @@ def hunt(seconds: float, seed: int, only: tuple[str, ...] = ()) -> Iterator[Tria
     rng, end = random.Random(seed), time.monotonic() + seconds
     best: dict[str, list[Trial]] = {}
     while time.monotonic() < end:
-        known = [each for some in best.values() for each in some]
-        shape = changed(rng.choice(known).shape, rng) if known and rng.random() < 0.6 else drawn(rng)
+        trials = [candidate for some in best.values() for candidate in some]
+        shape = changed(rng.choice(trials).shape, rng) if trials and rng.random() < 0.6 else drawn(rng)
         if only:
             shape = replace(shape, strategy=shape.strategy if shape.strategy in only else rng.choice(only))
         trial = tried(shape)
         yield trial
         kind = f"{shape.strategy}/{GOALS[shape.goals][0]}"
-        best[kind] = sorted([*best.get(kind, ()), trial], key=lambda each: -each.cpu_s)[:BEST]
+        best[kind] = sorted([*best.get(kind, ()), trial], key=lambda candidate: -candidate.cpu_s)[:BEST]
 
 
 def main(words: list[str]) -> int:

@@ -26,18 +26,18 @@ def example() -> dict[str, Any]:
         AssertionError: The example fails.
     """
     page = doctest.DocTestParser().get_doctest((DOCS / "load.md").read_text("utf-8"), {}, "load.md", None, 0)
-    end = next(i for i, each in enumerate(page.examples) if "load.work" in each.source)
+    end = next(i for i, doc_example in enumerate(page.examples) if "load.work" in doc_example.source)
     page.examples = page.examples[: end + 1]
     assert doctest.DocTestRunner().run(page, clear_globs=False).failed == 0
     return page.globs
 
 
-def svg(found: Mapping[str, Any]) -> str:
+def svg(names: Mapping[str, Any]) -> str:
     """Area is work, width is capacity: a bar's height is work / capacity, which the bound limits."""
-    group, made = found["group"], found["made"]
-    weights = {place: float(found["weights"].get(place, 0)) for place in _places(group.partitions)}
-    unknown = median(found["weights"].values())
-    weights = {place: float(found["weights"].get(place, unknown)) for place in weights}
+    group, made = names["group"], names["made"]
+    weights = {place: float(names["weights"].get(place, 0)) for place in _places(group.partitions)}
+    unknown = median(names["weights"].values())
+    weights = {place: float(names["weights"].get(place, unknown)) for place in weights}
     members = [member.member_id for member in group.members]
     before = {member.member_id: [(tp.topic, tp.partition) for tp in member.owned] for member in group.members}
     after = {m: [(topic, p) for topic, ids in made.target[m].items() for p in ids] for m in members}

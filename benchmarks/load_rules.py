@@ -22,9 +22,9 @@ GAIN = 0.05
 
 def loads_of(works: Floats, owner: Ints, members: int) -> Floats:
     """float[M], the work of each member."""
-    found = np.zeros(members)
-    np.add.at(found, owner, works)
-    return found
+    loads = np.zeros(members)
+    np.add.at(loads, owner, works)
+    return loads
 
 
 def longest_first(works: Floats, owner: Ints, members: int) -> Ints:  # noqa: ARG001

@@ -57,21 +57,21 @@ def run(quick: bool) -> Iterator[Result]:
                 with group:
                     played.append(play(group, topic))
             print(f"{turn + 1}: {played[-1].text()}", file=sys.stderr)
-    raw = {"runs": [asdict(each) for each in played], "assignor": ASSIGNOR}
-    before, after = (statistics.median(1000 / getattr(each, of) for each in played) for of in ("before", "after"))
-    requests = max(each.requests for each in played)
-    most = max(each.generations for each in played)
+    raw = {"runs": [asdict(course) for course in played], "assignor": ASSIGNOR}
+    before, after = (statistics.median(1000 / getattr(course, of) for course in played) for of in ("before", "after"))
+    requests = max(course.requests for course in played)
+    most = max(course.generations for course in played)
     note = f"{1000 / before:.0f} -> {1000 / after:.0f} records/s; {len(played)} runs"
     yield Result("loop/throughput", after, "ms/record", "before the first moves", before, note, raw)
     note = f"at most {requests} requests of members, {most} generations, before the work was even"
-    uneven, even = (max(getattr(each, of) for each in played) for of in ("uneven", "even"))
+    uneven, even = (max(getattr(course, of) for course in played) for of in ("uneven", "even"))
     yield Result("loop/evenness", even, "max/mean", "when the range became slow", uneven, note)
-    lost = max(each.lost for each in played)
+    lost = max(course.lost for course in played)
     yield Result(
         "loop/weights-lost", lost, "partitions", note=f"of {PARTITIONS}, after the leader was killed", none=True
     )
-    broken = sum(bool(each.broken) for each in played)
-    note = f"A1 judged {sum(each.replayed for each in played)} times; {played[0].laws}"
+    broken = sum(bool(course.broken) for course in played)
+    note = f"A1 judged {sum(course.replayed for course in played)} times; {played[0].laws}"
     yield Result("loop/laws-broken", broken, "runs", note=note, none=True)
 
 
@@ -147,7 +147,7 @@ def play(group: MemberGroup, topic: str) -> Played:
     generations = told(history, {topic: PARTITIONS})
     moved_ns = next(at_ns for at_ns, _ in generations if at_ns > begun_ns + 3 * _NS)
     killed_ns = next(e.mono_ns for e in history.events if e.kind == "fault_begin")
-    said = next(said for at_ns, said in generations if at_ns > killed_ns and len(said) == left)
+    user_data = next(user_data for at_ns, user_data in generations if at_ns > killed_ns and len(user_data) == left)
     verdict = check(history)
     return Played(
         consumed_per_s(history, begun_ns + _NS, moved_ns),
@@ -157,8 +157,8 @@ def play(group: MemberGroup, topic: str) -> Played:
         sum(e.kind == "rebalance_request" and begun_ns < e.mono_ns <= even_ns for e in history.events),
         sum(begun_ns < at_ns <= even_ns for at_ns, _ in generations),
         (even_ns - begun_ns) / _NS,
-        PARTITIONS - len(known(said, topic)),
-        (*(each.message for each in verdict.violations), *verdict.unknown),
+        PARTITIONS - len(known(user_data, topic)),
+        (*(violation.message for violation in verdict.violations), *verdict.unknown),
         verdict.checked["A1"],
         verdict.laws,
     )
@@ -251,17 +251,17 @@ def consumed_per_s(history: History, begin_ns: int, end_ns: int) -> float:
 
 def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dict[str, carried.ByWorkData]]]:
     """Of each committed generation, its time and what members told: client id -> user data."""
-    found = []
+    generations = []
     for event in history.events:
         if event.kind == "generation_committed":
-            each = {}
+            user_data = {}
             for member in event.data["members"]:
                 sent = decode_subscription(bytes.fromhex(member["subscription"]))
-                each[member["member_id"]] = carried.decode(sent.user_data, partitions)
-            found.append((event.mono_ns, each))
-    return found
+                user_data[member["member_id"]] = carried.decode(sent.user_data, partitions)
+            generations.append((event.mono_ns, user_data))
+    return generations
 
 
-def known(said: Mapping[str, carried.ByWorkData], topic: str) -> set[int]:
+def known(user_data: Mapping[str, carried.ByWorkData], topic: str) -> set[int]:
     """The partitions whose weight somebody told."""
-    return {int(p) for each in said.values() for p in each.weights.get(topic, ((), ()))[0]}
+    return {int(p) for work_data in user_data.values() for p in work_data.weights.get(topic, ((), ()))[0]}

@@ -47,13 +47,15 @@ def _results(name: str, rounds: list[dict[str, Any]]) -> Iterator[Result]:
     batches = rounds[0]["batches"]
     records = sum(sum(batch.values()) for batch in batches)
     spent = statistics.median(_replayed(batches) for _ in range(5)) / records * 1e6
-    ours, peer = ([us for each in rounds for us in each[side]] for side in ("metered", "plain"))
+    ours, peer = ([us for round_figures in rounds for us in round_figures[side]] for side in ("metered", "plain"))
     # Turns come in pairs, one of each side.
     more = sorted(a / b - 1 for a, b in zip(ours, peer, strict=True))
     used, each_us = statistics.median(peer), spent * records / len(batches)
     raw = {
         "spent_us": spent,
-        "rounds": [{name: value for name, value in each.items() if name != "batches"} for each in rounds],
+        "rounds": [
+            {name: value for name, value in round_figures.items() if name != "batches"} for round_figures in rounds
+        ],
     }
     note = f"{len(batches):,} polls, {each_us:.2f} us each; {used:.1f} us of CPU a record"
     yield Result(f"{name}-share", 100 * spent / used, "% of CPU", note=note, raw=raw)
@@ -96,19 +98,19 @@ def _consumed(bootstrap: str, topic: str, records: int, most: int, polls: int) -
             seen += sum(map(len, consumer.poll(1000).values()))
         places = [(consumer._coordinator, "poll"), (consumer._fetcher, "fetch_records")]
         metered = [getattr(*place) for place in places]
-        found: dict[str, list[float]] = {"metered": [], "plain": []}
+        cpu_us: dict[str, list[float]] = {"metered": [], "plain": []}
         while seen < records - records // 10:
-            for side in ("metered", "plain")[:: 1 if len(found["plain"]) % 2 else -1]:
+            for side in ("metered", "plain")[:: 1 if len(cpu_us["plain"]) % 2 else -1]:
                 for (owner, name), method in zip(places, metered, strict=True):
                     setattr(owner, name, method if side == "metered" else method.__wrapped__)
                 began, many = time.process_time(), 0
                 for _ in range(polls):
                     polled = consumer.poll(1000)
-                    batches.append({partition: len(each) for partition, each in polled.items()})
+                    batches.append({partition: len(batch) for partition, batch in polled.items()})
                     many += sum(batches[-1].values())
-                found[side].append((time.process_time() - began) / max(many, 1) * 1e6)
+                cpu_us[side].append((time.process_time() - began) / max(many, 1) * 1e6)
                 seen += many
-        return {**found, "batches": batches}
+        return {**cpu_us, "batches": batches}
     finally:
         consumer.close()
 
@@ -131,11 +133,11 @@ def _replayed(batches: list[dict[Any, int]]) -> float:
     plain, poller = Poller(), Poller()
     kafka_meter.measure(poller, poller, meter, tick)
     spent = []
-    for each in (plain, poller):
+    for instance in (plain, poller):
         began = time.process_time()
         for batch in batches:
             polled = ({partition: range(n) for partition, n in batch.items()},)
-            each.poll()
-            each.fetch_records()
+            instance.poll()
+            instance.fetch_records()
         spent.append(time.process_time() - began)
     return spent[1] - spent[0]

@@ -31,7 +31,7 @@ def run(quick: bool) -> Iterator[Result]:
         for seed in range(many):
             case = draw(seed)
             made = plan(case.group, "weighted", weights=case.weights, capacity=case.capacity, **case.options)
-            wrong += [[seed, *found] for found in [differences(case, made)] if found]
+            wrong += [[seed, *mismatches] for mismatches in [differences(case, made)] if mismatches]
         yield _result(f"weighted/{name}", wrong, many, 0, many - 1)
     yield _spread_first(WAYS // 100 if quick else WAYS)
 
@@ -43,8 +43,8 @@ def _spread_first(many: int) -> Result:
         best = best_of_all(group, goals)
         if best is not None:
             objective = Objective(goals=goals)
-            found = worth(group, objective, sticky.assign(group, objective=objective))
-            wrong += [[seed, str(found), str(best)]] if found != best else []
+            score = worth(group, objective, sticky.assign(group, objective=objective))
+            wrong += [[seed, str(score), str(best)]] if score != best else []
             judged += 1
             if judged == many:
                 break

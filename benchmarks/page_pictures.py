@@ -35,10 +35,10 @@ def browser() -> str:
     Raises:
         SystemExit: There is none on PATH.
     """
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if path is None:
         raise SystemExit(f"error: no {' or '.join(_BROWSERS)} on PATH; on Debian or Ubuntu: apt-get install chromium")
-    return found
+    return path
 
 
 def compared_page(folder: Path) -> Path:

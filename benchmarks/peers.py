@@ -47,19 +47,19 @@ def command(client: str, strategy: str, case: Path, answer: Path, limit_s: float
 
 @functools.cache
 def _java() -> list[str]:
-    found = java().executable
-    modules = subprocess.run([str(found), "--list-modules"], capture_output=True, text=True, check=False).stdout
+    executable = java().executable
+    modules = subprocess.run([str(executable), "--list-modules"], capture_output=True, text=True, check=False).stdout
     if "jdk.compiler" not in modules:
-        raise NotMeasured(f"{found} is not a JDK (it has no jdk.compiler); set JAVA_HOME to one, 17 or newer")
+        raise NotMeasured(f"{executable} is not a JDK (it has no jdk.compiler); set JAVA_HOME to one, 17 or newer")
     jars, source = os.pathsep.join(map(str, kafka_jars())), _HERE / "java" / "Leader.java"
-    key = hashlib.sha256(f"{jars}\n{found}\n{source.read_text('utf-8')}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{jars}\n{executable}\n{source.read_text('utf-8')}".encode()).hexdigest()[:12]
     classes = cache_folder() / f"benchmark-leader-{key}"
     if not (classes / "Leader.class").exists():
-        compiler = [str(found), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(classes), "-cp", jars]
+        compiler = [str(executable), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(classes), "-cp", jars]
         done = subprocess.run([*compiler, str(source)], capture_output=True, text=True, timeout=_BUILD_S, check=False)
         if done.returncode != 0:
             raise NotMeasured(f"{source.name} could not be compiled: {(done.stderr or 'no message').splitlines()[0]}")
-    return [str(found), "-Xmx4g", "-cp", f"{jars}{os.pathsep}{classes}", "Leader"]
+    return [str(executable), "-Xmx4g", "-cp", f"{jars}{os.pathsep}{classes}", "Leader"]
 
 
 @functools.cache

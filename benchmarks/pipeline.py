@@ -59,19 +59,19 @@ def _what_if(spark: SparkSession, few: int, rounds: int) -> Result:
     def rows(count: int) -> DataFrame:
         key = sf.encode(sf.format_string("customer-%07d", "id"), "utf-8")
         at = sf.pmod(sf.xxhash64(key), sf.lit(12)).cast("int")
-        found = spark.range(count).select(
+        frame = spark.range(count).select(
             sf.lit("t").alias("topic"), at.alias("partition"), key.alias("key"),
             sf.lit(1).cast("long").alias("records"), sf.lit(100).cast("long").alias("bytes"),
             at.alias("low"), at.alias("high"),
         ).repartition(2).cache()  # fmt: skip
-        found.count()
-        return found
+        frame.count()
+        return frame
 
     def by_rows(keys: DataFrame) -> _Answer:
         place = sf.udf(lambda key: [partition_for_key(bytes(key), n, rule) for rule, n in tries], "array<int>")
-        each = keys.select("*", sf.posexplode(place("key")).alias("try", "at"))
+        placements = keys.select("*", sf.posexplode(place("key")).alias("try", "at"))
         first, elsewhere = sf.col("partition") == sf.col("low"), sf.col("partition") != sf.col("at")
-        counted = each.groupBy("try", "at").agg(
+        counted = placements.groupBy("try", "at").agg(
             sf.sum("records").alias("records"),
             sf.sum("bytes").alias("bytes"),
             sf.count_if(first).alias("keys"),
@@ -83,8 +83,8 @@ def _what_if(spark: SparkSession, few: int, rounds: int) -> Result:
         return {(*tries[r["try"]], r["at"]): tuple(r[name] for name in sums) for r in counted.collect()}
 
     def by_columns(keys: DataFrame) -> _Answer:
-        found = placed(keys, {"t": _COUNTS}).where(sf.col("rule") != KEYLESS).collect()
-        return {(r["rule"], r["partitions"], r["placed"]): tuple(r[name] for name in sums) for r in found}
+        placements = placed(keys, {"t": _COUNTS}).where(sf.col("rule") != KEYLESS).collect()
+        return {(r["rule"], r["partitions"], r["placed"]): tuple(r[name] for name in sums) for r in placements}
 
     all_keys, few_keys, eight = rows(_DIFFERENT), rows(few), rows(8)
     timed = {"ours": (by_columns, all_keys, _DIFFERENT), "peer": (by_rows, few_keys, few)}
@@ -99,10 +99,10 @@ def _what_if(spark: SparkSession, few: int, rounds: int) -> Result:
         for who, (call, keys, count) in timed.items():
             with Cost() as cost:
                 began = time.perf_counter()
-                found = call(keys)
+                answer = call(keys)
                 us[who].append((time.perf_counter() - began) / count * 1e6)
             cpu_us[who].append(cost.cpu_seconds / count * 1e6)
-            if found != expected[who]:
+            if answer != expected[who]:
                 raise WrongAnswer("the columns and the row UDF place keys differently")
     for keys in (all_keys, few_keys, eight):
         keys.unpersist()
@@ -151,9 +151,9 @@ def _tables(spark: SparkSession, size: int) -> float:
         raise WrongAnswer(f"placement counts {found_records} records of {size}")
     for count in _COUNTS:
         if (
-            found := sum(row["records"] for row in tried if row["rule"] == "java" and row["partitions"] == count)
+            record_count := sum(row["records"] for row in tried if row["rule"] == "java" and row["partitions"] == count)
         ) != size:
-            raise WrongAnswer(f"the what-if for {count} partitions has {found} records of {size}")
+            raise WrongAnswer(f"the what-if for {count} partitions has {record_count} records of {size}")
     return took
 
 

@@ -62,13 +62,13 @@ def page(bootstrap: str, history: Path, folder: Path) -> Path:
 
 def outputs(bootstrap: str) -> None:
     """Run the notebook, and keep what its cells show."""
-    found = notebook.read(NOTEBOOK)
+    document = notebook.read(NOTEBOOK)
     names: dict[str, Any] = {}
-    for number, (cell, shown) in enumerate(notebook.run(found, names), 1):
+    for number, (cell, shown) in enumerate(notebook.run(document, names), 1):
         notebook.keep(cell, shown, number)
         if "parameters" in cell["metadata"].get("tags", ()):
             assert (names["bootstrap"], names["topic"], names["group"]) == (bootstrap, TOPIC, GROUP), names
-    NOTEBOOK.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    NOTEBOOK.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def main() -> None:

@@ -30,10 +30,10 @@ def run(quick: bool) -> Iterator[Result]:
 
     The leader is a real client; the other members are light ones. Java's leaders read one topic, ours two.
     """
-    each = QUICK_EACH if quick else EACH
+    count = QUICK_EACH if quick else EACH
     with start_broker("jvm", settings={"broker.session.timeout.ms": "60000"}) as broker:
         for seed, (client, assignor) in enumerate(LEADERS):
-            yield _one(broker.bootstrap, client, assignor, each, seed)
+            yield _one(broker.bootstrap, client, assignor, count, seed)
 
 
 def _one(bootstrap: str, client: str, assignor: str, count: int, seed: int) -> Result:
@@ -44,8 +44,11 @@ def _one(bootstrap: str, client: str, assignor: str, count: int, seed: int) -> R
         group = MemberGroup(bootstrap, f"p-{run}", Path(folder), run, session_timeout_ms=_SESSION_MS)
         with group, Predicted(bootstrap, group, client, assignor, topics, seed) as predicted:
             made = list(predicted.predictions(count))
-    wrong = [asdict(each) for each in made if not each.true]
-    changes = Counter(each.change for each in made)
+    wrong = [asdict(prediction) for prediction in made if not prediction.true]
+    changes = Counter(prediction.change for prediction in made)
     note = f"of {len(made)}: {', '.join(f'{n} {change}' for change, n in sorted(changes.items()))}"
-    raw = {"changes": [[each.change, *each.options, each.true] for each in made], "wrong": wrong}
+    raw = {
+        "changes": [[prediction.change, *prediction.options, prediction.true] for prediction in made],
+        "wrong": wrong,
+    }
     return Result(f"predictions/{client}/{assignor}", len(wrong), "wrong", note=note, raw=raw, none=True)

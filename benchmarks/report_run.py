@@ -49,7 +49,9 @@ def run(quick: bool) -> Iterator[Result]:
         ("", "wall_s", "s"), ("/cpu", "cpu_s", "s CPU"), ("/calls", "calls", "calls"),
         ("/calls-before-first-job", "before", "calls"),
     ):  # fmt: skip
-        yield Result(f"report-run{row}", statistics.median(each[key] for each in raw), unit, raw={"runs": raw})
+        yield Result(
+            f"report-run{row}", statistics.median(run_figures[key] for run_figures in raw), unit, raw={"runs": raw}
+        )
 
 
 def _once(bootstrap: str, folder: Path, number: int) -> dict[str, Any]:
@@ -61,10 +63,10 @@ def _once(bootstrap: str, folder: Path, number: int) -> dict[str, Any]:
     wall_s = time.perf_counter() - began
     if process.returncode != 0:
         raise WrongAnswer(f"report run ended with {process.returncode}")
-    said: dict[str, Any] = json.loads(printed)
-    if said["records"] != _RECORDS:
-        raise WrongAnswer(f"report run counts {said['records']} records of {_RECORDS}")
-    return {**said, "wall_s": wall_s, "cpu_s": cpu.end()}
+    counts: dict[str, Any] = json.loads(printed)
+    if counts["records"] != _RECORDS:
+        raise WrongAnswer(f"report run counts {counts['records']} records of {_RECORDS}")
+    return {**counts, "wall_s": wall_s, "cpu_s": cpu.end()}
 
 
 class _Cpu:
@@ -123,8 +125,8 @@ def main(bootstrap: str, history: str, out: str) -> None:
     snapshot = Source(bootstrap, list(_TOPICS), history=history).snapshot()
     with session(progress) as spark:
         options = RunOptions(out=out, history=history, run_id="run")
-        said = write_run(spark, bootstrap, snapshot, options, progress)
-    print(json.dumps({"records": said["rows"]["records"], **counts, "seconds": progress.seconds}))
+        report = write_run(spark, bootstrap, snapshot, options, progress)
+    print(json.dumps({"records": report["rows"]["records"], **counts, "seconds": progress.seconds}))
 
 
 if __name__ == "__main__":

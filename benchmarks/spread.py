@@ -24,17 +24,17 @@ def run(quick: bool) -> Iterator[Result]:
             "ours by default": plain,
             **{client: replace(plain, client=client) for client in ("kafka-python", *(() if quick else ("java",)))},
         }
-        said = {who: measured(call)[0] for who, call in calls.items()}
+        measures = {who: measured(call)[0] for who, call in calls.items()}
         for who in calls:
             if who != "spread first":
-                yield _result(f"{name}-join/spread/{who.replace(' ', '-')}", who, said)
+                yield _result(f"{name}-join/spread/{who.replace(' ', '-')}", who, measures)
 
 
-def _result(row: str, who: str, said: dict[str, Said]) -> Result:
-    ours, peer = said["spread first"], said[who]
-    notes = [f"{name}: {each['error']}" for name, each in (("ours", ours), ("peer", peer)) if "error" in each]
+def _result(row: str, who: str, measures: dict[str, Said]) -> Result:
+    ours, peer = measures["spread first"], measures[who]
+    notes = [f"{name}: {measure['error']}" for name, measure in (("ours", ours), ("peer", peer)) if "error" in measure]
     for what, text in (("uneven", "topics shared unevenly"), ("moves", "moves")):
-        figures = [f"{name} {each[what]}" for name, each in (("ours", ours), ("peer", peer)) if what in each]
+        figures = [f"{name} {measure[what]}" for name, measure in (("ours", ours), ("peer", peer)) if what in measure]
         notes.append(f"{text}: {', '.join(figures)}")
     name = PEERS.get((who, "sticky"), "our StickyAssignor, balance first")
     return Result(

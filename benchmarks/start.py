@@ -79,8 +79,8 @@ def run(quick: bool) -> Iterator[Result]:
             for who in raw:
                 _member(broker.bootstrap, who, assignor, 0)  # the group's first generation
             for _ in range(runs):
-                for who, said in raw.items():
-                    said.append(_member(broker.bootstrap, who, assignor, 0))
+                for who, starts in raw.items():
+                    starts.append(_member(broker.bootstrap, who, assignor, 0))
             yield _result(f"restart/{assignor}", "wall_s", 1000, "ms wall", raw)
             yield _result(f"restart/{assignor}/cpu", "cpu_s", 1000, "ms CPU", raw)
             idle = {who: [_member(broker.bootstrap, who, assignor, _IDLE_S)] for who in raw}
@@ -97,12 +97,12 @@ def _member(bootstrap: str, who: str, assignor: str, idle_s: float) -> dict[str,
         [sys.executable, "-c", _MEMBER, *given], capture_output=True, text=True, timeout=120, check=True,
         env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
     )  # fmt: skip
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 def _result(name: str, key: str, factor: float, unit: str, raw: dict[str, list[dict[str, Any]]]) -> Result:
-    ours, peer = (statistics.median(said[key] for said in raw[who]) * factor for who in ("ours", "kafka-python"))
-    early = sum(not said["before_numpy"] for said in raw["ours"])
+    ours, peer = (statistics.median(start[key] for start in raw[who]) * factor for who in ("ours", "kafka-python"))
+    early = sum(not start["before_numpy"] for start in raw["ours"])
     note = f"NumPy imported before the assignment in {early} of {len(raw['ours'])} runs of ours"
     return Result(name, ours, unit, "kafka-python's assignor of that name", peer, note, raw)

@@ -52,16 +52,18 @@ def tables(rows: Iterable[Mapping[str, Any]]) -> list[str]:
             *_lines([*changes], areas),
         ]
         for change, of in changes.items():
-            whole = {client: [_median(found.get(measure)) for measure in _MEASURES] for client, found in of.items()}
+            whole = {
+                client: [_median(measures.get(measure)) for measure in _MEASURES] for client, measures in of.items()
+            }
             lines += [f"**{group}, {change}**, medians", "", *_lines([*_MEASURES.values()], whole)]
     return lines
 
 
-def _area(found: Mapping[str, list[float]] | None) -> str:
+def _area(measures: Mapping[str, list[float]] | None) -> str:
     """The medians and, of several runs, the largest values: a stop that depends on luck is short in most runs."""
-    if found is None:
+    if measures is None:
         return "not measured"
-    areas, longest = found["downtime_ms"], found["stop_ms"]
+    areas, longest = measures["downtime_ms"], measures["stop_ms"]
     middle = f"{_median(areas)} ({_median(longest)})"
     return middle if len(areas) == 1 else f"{middle}, worst {max(areas):,.0f} ({max(longest):,.0f})"
 
@@ -112,7 +114,7 @@ def write(rows: Sequence[Mapping[str, Any]], whole: Sequence[str], root: Path = 
         page = root / name
         text, times = re.subn(
             r"(<!-- stops -->\n).*?(\n *<!-- /stops -->)",
-            lambda found, made=lines: f"{found[1]}\n{_trimmed(made)}\n{found[2]}",  # type: ignore[misc]
+            lambda match, made=lines: f"{match[1]}\n{_trimmed(made)}\n{match[2]}",  # type: ignore[misc]
             page.read_text("utf-8"),
             flags=re.DOTALL,
         )

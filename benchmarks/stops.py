@@ -165,14 +165,14 @@ class _Change:
         """Of a roll, over all of its replacements."""
         least = [cost.least for cost in self.costs]
         moves = sum(cost.moves for cost in self.costs)
-        known = {} if None in least else {"above_least": moves - sum(each or 0 for each in least)}
+        excess = {} if None in least else {"above_least": moves - sum(count or 0 for count in least)}
         return {
             "downtime_ms": sum(cost.downtime_ms for cost in self.costs),
             "stop_ms": max((cost.stop_ms for cost in self.costs), default=0.0),
             "generations": sum(cost.generations for cost in self.costs),
             "moves": moves,
             "duplicates": sum(cost.duplicates for cost in self.costs),
-            **known,
+            **excess,
             **spread(self.delays),
         }
 
@@ -276,20 +276,20 @@ def _chosen(only: str | None, shapes: Sequence[Shape]) -> list[Shape]:
     """
     if only is None:
         return list(shapes)
-    named = {name for shape in shapes for name in (shape.name, *(f"{shape.name}/{each}" for each in shape.changes))}
+    named = {name for shape in shapes for name in (shape.name, *(f"{shape.name}/{change}" for change in shape.changes))}
     wanted = only.split(",")
-    for each in wanted:
-        if each not in named:
-            raise UnknownName("group", each, sorted(named))
-    return [s for s in shapes if s.name in wanted or any(f"{s.name}/{each}" in wanted for each in s.changes)]
+    for name in wanted:
+        if name not in named:
+            raise UnknownName("group", name, sorted(named))
+    return [s for s in shapes if s.name in wanted or any(f"{s.name}/{change}" in wanted for change in s.changes)]
 
 
 def _say(turn: int, row: Row, shape: Shape, of: _Runs, failed: str | None) -> None:
-    told = ", ".join(
+    stops = ", ".join(
         f"{change} {measures['downtime_ms'][-1]:,.0f} partition-ms, longest {measures['stop_ms'][-1]:,.0f} ms"
         for change, measures in of.measures.items()
     )
-    print(f"{turn + 1}: {row.name} {shape.name}: {told}{f'; {failed}' if failed else ''}", file=sys.stderr)
+    print(f"{turn + 1}: {row.name} {shape.name}: {stops}{f'; {failed}' if failed else ''}", file=sys.stderr)
 
 
 def _play(
@@ -386,8 +386,8 @@ def _changes(history: History, verdict: Verdict) -> dict[str, _Change]:
 def _keep(folder: Path, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(path, "wb", preset=9) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for each in sorted([*folder.glob("*.jsonl"), folder / manifest.NAME]):
-            tar.add(each, each.name)
+        for file in sorted([*folder.glob("*.jsonl"), folder / manifest.NAME]):
+            tar.add(file, file.name)
 
 
 def _results(rows: Sequence[Row], shapes: Sequence[Shape], done: Mapping[tuple[str, Shape], _Runs]) -> Iterator[Result]:

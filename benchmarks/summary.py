@@ -50,31 +50,31 @@ def lines(ran: Sequence[Ran], skipped: Mapping[str, str], folder: Path = RESULTS
         skipped: Benchmark that did not run -> why.
         folder: Has the kept full runs.
     """
-    full = {name: kept(name, folder) for name in [*(each.name for each in ran), *skipped]}
+    full = {name: kept(name, folder) for name in [*(run.name for run in ran), *skipped]}
     yield f"{'benchmark':<13}{'row':<44}{'ratio':>9}{'full run':>10}  goal"
-    for each in ran:
-        for row in each.rows:
-            goal = goal_of(each.name, row["name"])
+    for run in ran:
+        for row in run.rows:
+            goal = goal_of(run.name, row["name"])
             if row["ratio"] is None and row["peer"] is None and goal is None:
                 continue
-            before = full[each.name].get(row["name"], {}).get("ratio")
+            before = full[run.name].get(row["name"], {}).get("ratio")
             hit = {None: "", True: "hit", False: "MISSED"}[goal.hit(row) if goal else None]
-            told = f"{goal.text(row['unit'])}: {hit or 'no result'}" if goal else "-"
+            goal_text = f"{goal.text(row['unit'])}: {hit or 'no result'}" if goal else "-"
             if goal and goal.ratio is None:
-                told += f" ({row['value']} {row['unit']})"
-            yield f"{each.name:<13}{row['name']:<44}{_ratio(row['ratio']):>9}{_ratio(before):>10}  {told}"
-    left = {each.name: _left_out(full[each.name], {row["name"] for row in each.rows}) for each in ran}
+                goal_text += f" ({row['value']} {row['unit']})"
+            yield f"{run.name:<13}{row['name']:<44}{_ratio(row['ratio']):>9}{_ratio(before):>10}  {goal_text}"
+    left = {run.name: _left_out(full[run.name], {row["name"] for row in run.rows}) for run in ran}
     for name, rows in left.items():
         if rows:
             yield f"left out of {name}: {', '.join(rows)}"
     for name, why in skipped.items():
         yield f"left out: {name} ({why})"
-    yield "seconds: " + ", ".join(f"{each.name} {each.seconds:.0f}" for each in ran)
-    for each in ran:
-        yield from (f"WRONG: {each.name}: {why}" for why in each.wrong)
-    goals = [(goal, row) for each in ran for row in each.rows if (goal := goal_of(each.name, row["name"]))]
+    yield "seconds: " + ", ".join(f"{run.name} {run.seconds:.0f}" for run in ran)
+    for run in ran:
+        yield from (f"WRONG: {run.name}: {why}" for why in run.wrong)
+    goals = [(goal, row) for run in ran for row in run.rows if (goal := goal_of(run.name, row["name"]))]
     reached = sum(goal.hit(row) is True for goal, row in goals)
-    total = sum(each.seconds for each in ran)
+    total = sum(run.seconds for run in ran)
     yield f"{reached} of {len(goals)} goals reached; {len(ran)} benchmarks in {total // 60:.0f} min {total % 60:.0f} s"
 
 
@@ -88,13 +88,13 @@ def goals_table(ran: Sequence[Ran]) -> Iterator[str]:
     """The rows that have a goal, as Markdown for ``docs/measurements.md``."""
     yield "| benchmark | row | ratio | goal | |"
     yield "|---|---|---|---|---|"
-    for each in ran:
-        for row in each.rows:
-            if goal := goal_of(each.name, row["name"]):
+    for run in ran:
+        for row in run.rows:
+            if goal := goal_of(run.name, row["name"]):
                 value = "-" if row["value"] is None else f"{row['value']:.3g} {row['unit']}"
                 shown = value if goal.ratio is None else _ratio(row["ratio"])
                 hit = {None: "no result", True: "hit", False: "**missed**"}[goal.hit(row)]
-                yield f"| {each.name} | `{row['name']}` | {shown} | {goal.text(row['unit'])} | {hit} |"
+                yield f"| {run.name} | `{row['name']}` | {shown} | {goal.text(row['unit'])} | {hit} |"
 
 
 def _left_out(full: Mapping[str, Row], rows: set[str]) -> list[str]:

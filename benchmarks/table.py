@@ -46,11 +46,11 @@ def _value(value: float | None, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    paths = [Path(each) for each in sys.argv[1:] if each.endswith(".jsonl")]
+    paths = [Path(argument) for argument in sys.argv[1:] if argument.endswith(".jsonl")]
     if not paths:
         raise SystemExit("usage: python -m benchmarks.table RESULTS.jsonl … [NAME … | --pages]")
     read = [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths]
-    names = [each for each in sys.argv[1:] if not each.endswith(".jsonl")]
+    names = [argument for argument in sys.argv[1:] if not argument.endswith(".jsonl")]
     kinds, rows = {lines[0]["benchmark"] for lines in read}, [row for lines in read for row in lines[1:]]
     if kinds == {"stops"}:
         whole = [*stop_tables.tables(rows), *(measured(lines[0]) for lines in read)]

@@ -41,9 +41,9 @@ def run(quick: bool) -> Iterator[Result]:
 def _lines() -> list[str]:
     """The commits of one group's generations, as the coordinator's log has them."""
     history = Run()
-    held: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
+    assignment: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
     for _ in range(_EACH):
-        held = history.rebalance(held)
+        assignment = history.rebalance(assignment)
     committed = [event for event in history.events if event.kind == "generation_committed"]
     return [replace(event, group="GROUP").to_json() for event in committed]
 
@@ -56,16 +56,16 @@ def _measured(spark: SparkSession, folder: Path, lines: list[str], groups: int, 
     size = sum(path.stat().st_size for path in folder.iterdir())
     with Cost() as cost:
         began = time.perf_counter()
-        found = _intervals(spark, folder)
+        counts = _intervals(spark, folder)
         seconds = time.perf_counter() - began
     expected = (groups * _EACH, groups * sum(TOPICS.values()))
-    if found[:2] != expected:
-        raise WrongAnswer(f"{found[0]} rebalances and {found[1]} open intervals, expected {expected}")
-    raw: dict[str, Any] = {"generations": expected[0], "bytes": size, "intervals": found[2], "seconds": seconds,
+    if counts[:2] != expected:
+        raise WrongAnswer(f"{counts[0]} rebalances and {counts[1]} open intervals, expected {expected}")
+    raw: dict[str, Any] = {"generations": expected[0], "bytes": size, "intervals": counts[2], "seconds": seconds,
                            "cpu_seconds": cost.cpu_seconds, "peak_rss_bytes": cost.peak_bytes}  # fmt: skip
     note = (
-        f"{groups} groups, {size / 1e6:,.0f} MB of history, {found[2]:,} intervals; {cost.cpu_seconds:.0f} CPU s; peak "
-        f"{cost.peak_bytes / 1e6:,.0f} MB in all processes"
+        f"{groups} groups, {size / 1e6:,.0f} MB of history, {counts[2]:,} intervals; {cost.cpu_seconds:.0f} CPU s; "
+        f"peak {cost.peak_bytes / 1e6:,.0f} MB in all processes"
     )
     if before is not None:
         raw["growth"] = {name: raw[name] / before.raw[name] for name in ("generations", "seconds", "cpu_seconds")}

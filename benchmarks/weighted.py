@@ -74,17 +74,19 @@ def _drift(steps: int) -> Iterator[Result]:
         for _ in range(steps):
             log = np.sqrt(1 - DRIFT**2) * log + DRIFT * rng.normal(0, 1, partitions)
             works = np.exp(log)
-            found = _modelled(works, owner, members)
-            known = engine.solve(found, engine.PlacementOptions())
+            problem = _modelled(works, owner, members)
+            solution = engine.solve(problem, engine.PlacementOptions())
             began = time.thread_time()
             then = (
-                engine.solve(found, engine.PlacementOptions()).owner if name == "ours" else place(works, owner, members)
+                engine.solve(problem, engine.PlacementOptions()).owner
+                if name == "ours"
+                else place(works, owner, members)
             )
             spent.append((time.thread_time() - began) * 1000)
             moves += int((then != owner).sum())
-            least += frontier.least(found, known).moves
+            least += frontier.least(problem, solution).moves
             ratios.append(_ratio(works, then, members))
-            limits.append(known.bound / (float(found.work.sum()) / members))
+            limits.append(solution.bound / (float(problem.work.sum()) / members))
             owner = then
         note = (
             f"{moves:,} moves in {steps} steps, {least:,} proven necessary from where it was; "
@@ -99,9 +101,9 @@ def _ratio(works: Floats, owner: Ints, members: int) -> float:
 
 
 def _fresh(name: str, works: Floats) -> Result:
-    found = _modelled(works, np.full(len(works), UNASSIGNED), 20)
+    problem = _modelled(works, np.full(len(works), UNASSIGNED), 20)
     began = time.thread_time()
-    solution = engine.solve(found, engine.PlacementOptions())
+    solution = engine.solve(problem, engine.PlacementOptions())
     spent = (time.thread_time() - began) * 1000
     gap = solution.greatest / solution.bound - 1
     note = f"1,000 x 20: {gap:.4%} above the bound ({solution.bounds[0].kind})"
@@ -134,10 +136,10 @@ class _Steady:
     def __call__(self, works: Floats, owner: Ints, members: int) -> Ints:
         self._now += self._every_s
         resting = [p for p, at in self._moved.items() if not hysteresis.rested(self._now - at)]
-        found = _modelled(works, owner, members, Wishes(resting={"t": resting}))
+        problem = _modelled(works, owner, members, Wishes(resting={"t": resting}))
         since_s = None if self._since is None else float(self._now - self._since)
-        solution = engine.solve(found, engine.PlacementOptions(hysteresis=True, checks=self._checks, since_s=since_s))
-        ratio = _ratio(works, owner, members) * float(works.sum()) / members / (solution.bound * found.unit)
+        solution = engine.solve(problem, engine.PlacementOptions(hysteresis=True, checks=self._checks, since_s=since_s))
+        ratio = _ratio(works, owner, members) * float(works.sum()) / members / (solution.bound * problem.unit)
         self._checks = self._checks + 1 if ratio > hysteresis.IN_A_ROW else 0
         moved = np.flatnonzero(solution.owner != owner).tolist()
         if moved:
@@ -189,11 +191,11 @@ def _late_once(name: str, seed: int) -> dict[str, Any]:
     seen, owners, times = [works] * late, [owner] * late, np.zeros(200, np.int64)
     for tick in range(900 // TICK_S):
         seen.append(heavier if tick >= 6 else works)
-        told = seen[-1 - late]  # works of partitions, as they were 10 s ago
+        late_works = seen[-1 - late]  # works of partitions, as they were 10 s ago
         if name == "ours":
-            then = ours(told, owner, members)
+            then = ours(late_works, owner, members)
         else:  # a worker reports its own load: that of the leases it had 10 s ago
-            then = kcl.taken(told, loads_of(told, owners[-late], members), owner)
+            then = kcl.taken(late_works, loads_of(late_works, owners[-late], members), owner)
         times += then != owner
         owners.append(then)
         owner = then
@@ -209,20 +211,22 @@ def _planted(seeds: int) -> Result:
         rng = np.random.default_rng(seed)
         # Parts of at least 5, which is above the floor: a lighter one would count as 5 % of the median.
         inner = (np.sort(rng.choice(np.arange(1, 921), 15, replace=False)) for _ in range(8))
-        works = rng.permutation(np.concatenate([np.diff([0, *each.tolist(), 920]) + 5 for each in inner])).astype(float)
+        works = rng.permutation(np.concatenate([np.diff([0, *cuts.tolist(), 920]) + 5 for cuts in inner])).astype(float)
         solution = engine.solve(_modelled(works, np.full(128, UNASSIGNED), 8), engine.PlacementOptions())
         gaps.append(solution.greatest / solution.bound - 1)
-    found = sum(gap <= 1e-6 for gap in gaps)
-    note = f"the optimum itself: {found} of {seeds}; worst gap {max(gaps):.4%}"
-    return Result("planted", 100 * (1 - found / seeds), "% not found", note=note, raw={"gap": gaps})
+    optima = sum(gap <= 1e-6 for gap in gaps)
+    note = f"the optimum itself: {optima} of {seeds}; worst gap {max(gaps):.4%}"
+    return Result("planted", 100 * (1 - optima / seeds), "% not found", note=note, raw={"gap": gaps})
 
 
-def restricted(topics: int, each: int, members: int, *, drift: bool) -> tuple[Group, Claims, dict[str, list[float]]]:
+def restricted(
+    topics: int, partitions: int, members: int, *, drift: bool
+) -> tuple[Group, Claims, dict[str, list[float]]]:
     """A group in which a quarter of the members read each topic, its claims, and the weights now.
 
     Args:
         topics: How many.
-        each: Partitions of each topic.
+        partitions: Partitions of each topic.
         members: How many.
         drift: Whether all partitions are owned, by earlier weights; else nobody owns any.
     """
@@ -230,32 +234,32 @@ def restricted(topics: int, each: int, members: int, *, drift: bool) -> tuple[Gr
     reads: list[set[str]] = [set() for _ in range(members)]
     weights = {}
     for t in range(topics):
-        weights[f"t{t:04d}"] = rng.lognormal(0, 1, each).tolist()
+        weights[f"t{t:04d}"] = rng.lognormal(0, 1, partitions).tolist()
         for m in rng.choice(members, members // 4, replace=False).tolist():
             reads[m].add(f"t{t:04d}")
-    group = Group([Member(f"m{m:04d}", mine) for m, mine in enumerate(reads)], dict.fromkeys(weights, each))
+    group = Group([Member(f"m{m:04d}", mine) for m, mine in enumerate(reads)], dict.fromkeys(weights, partitions))
     claims = resolve(group)
     if drift:
         claims = replace(claims, holder=engine.solve(model(claims, weights, {}), engine.PlacementOptions()).owner)
         for topic, old in weights.items():
-            change = DRIFT * rng.normal(0, 1, each) + 0.2 * rng.normal()  # partitions, and whole topics
+            change = DRIFT * rng.normal(0, 1, partitions) + 0.2 * rng.normal()  # partitions, and whole topics
             weights[topic] = (np.array(old) * np.exp(change)).tolist()
     return group, claims, weights
 
 
-def _restricted(name: str, topics: int, each: int, members: int, rounds: int, *, drift: bool = False) -> Result:
+def _restricted(name: str, topics: int, partitions: int, members: int, rounds: int, *, drift: bool = False) -> Result:
     """Each topic is read by a quarter of the members. Nobody owns anything; or all is owned, and all weights drift."""
-    group, claims, weights = restricted(topics, each, members, drift=drift)
+    group, claims, weights = restricted(topics, partitions, members, drift=drift)
     spent = []
     for _ in range(rounds):
         began = time.thread_time()
-        found = model(claims if drift else resolve(group), weights, {})
-        solution = engine.solve(found, engine.PlacementOptions())
+        problem = model(claims if drift else resolve(group), weights, {})
+        solution = engine.solve(problem, engine.PlacementOptions())
         spent.append((time.thread_time() - began) * 1000)
     gap = solution.greatest / solution.bound - 1
-    many, needed = engine.moves(found, solution.owner), frontier.least(found, solution).moves
+    many, needed = engine.moves(problem, solution.owner), frontier.least(problem, solution).moves
     moves = f"; {many:,} moves, {needed:,} proven necessary" if drift else ""
-    size = f"{topics * each:,} partitions, {members:,} members"
+    size = f"{topics * partitions:,} partitions, {members:,} members"
     note = f"{size}: {gap:.4%} above the bound ({solution.bounds[0].kind}){moves}"
     raw = {"gap": gap, "cpu_ms": spent, "moves": many, "least": needed}
     return Result(name, statistics.median(spent), "ms CPU", note=note, raw=raw)

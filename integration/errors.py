@@ -64,8 +64,8 @@ class BrokerNotReady(BrokerError):
 
     def __init__(self, message: str, log_tail: str = "", cause: str | None = None) -> None:
         self.log_tail, self.cause = log_tail, cause
-        told = f"{message}; {cause}" if cause else message
-        super().__init__(f"{told}; the end of its log:\n{log_tail}" if log_tail else told)
+        summary = f"{message}; {cause}" if cause else message
+        super().__init__(f"{summary}; the end of its log:\n{log_tail}" if log_tail else summary)
 
 
 class BrokerUnreachable(BrokerError):

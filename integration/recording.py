@@ -104,25 +104,25 @@ def seal(folder: Path, run: str) -> None:
     the folder then reports it as a problem.
     """
     with _SEALING:
-        known = _with_run(_read(folder), run)
-        known["files"] |= {path.name: manifest.digest_of(path) for path in sorted(folder.glob("*.jsonl"))}
-        _write(folder, known)
+        listing = _with_run(_read(folder), run)
+        listing["files"] |= {path.name: manifest.digest_of(path) for path in sorted(folder.glob("*.jsonl"))}
+        _write(folder, listing)
 
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        known = json.loads((folder / manifest.NAME).read_text("utf-8"))
-        return {"v": manifest.VERSION, "runs": list(known["runs"]), "files": dict(known["files"])}
+        listing = json.loads((folder / manifest.NAME).read_text("utf-8"))
+        return {"v": manifest.VERSION, "runs": list(listing["runs"]), "files": dict(listing["files"])}
     except (OSError, ValueError, KeyError, TypeError):
         return {"v": manifest.VERSION, "runs": [], "files": {}}
 
 
-def _with_run(known: dict[str, Any], run: str) -> dict[str, Any]:
-    return {**known, "runs": [*known["runs"], *([] if run in known["runs"] else [run])]}
+def _with_run(listing: dict[str, Any], run: str) -> dict[str, Any]:
+    return {**listing, "runs": [*listing["runs"], *([] if run in listing["runs"] else [run])]}
 
 
-def _write(folder: Path, known: Mapping[str, Any]) -> None:
+def _write(folder: Path, listing: Mapping[str, Any]) -> None:
     """Replace the manifest atomically: a reader sees either the old version or the new one."""
     new = folder / f".{manifest.NAME}.{os.getpid()}"
-    new.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+    new.write_text(json.dumps(listing, indent=1) + "\n", "utf-8")
     new.replace(folder / manifest.NAME)

@@ -79,10 +79,10 @@ def _foreign(what: str, name: str, peers: Mapping[str, str]) -> Callable[..., An
             raise UnknownName(what, name, [f"{PEER}:{n}" for n in peers])
         place, _, attribute = peers[attribute].partition(":")
     try:
-        found: Callable[..., Any] = getattr(import_module(place), attribute)
+        factory: Callable[..., Any] = getattr(import_module(place), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"{what} {name!r}: {error}; name an importable one as module:Class") from error
-    return found
+    return factory
 
 
 def _made(what: str, name: str, make: Callable[..., Any], settings: Mapping[str, Any]) -> Any:

@@ -95,7 +95,7 @@ class VerifiableOutput:
                 yield "partitions_assigned", {"partitions": []}
         elif kind == "consume":
             summaries = _summaries(data["offsets"])
-            count = sum(each["count"] for each in summaries)
+            count = sum(summary["count"] for summary in summaries)
             yield "records_consumed", {"count": count, "partitions": summaries}
         elif kind in ("commit_ok", "commit_fail"):
             error = {} if kind == "commit_ok" else {"error": data["error"]}
@@ -198,7 +198,7 @@ def properties(lines: Iterable[Line], path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: A line is not a setting, kafka-python doesn't have the setting, or its value is invalid.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value, number in lines:
         place = f"{path}:{number}: {name}"
         key = name.replace(".", "_")
@@ -208,8 +208,8 @@ def properties(lines: Iterable[Line], path: Path) -> dict[str, Any]:
             raise ConfigError(f"{place}: a setting is name=value")
         if key not in KafkaConsumer.DEFAULT_CONFIG:
             raise ConfigError(f"{place}: kafka-python has no such setting; remove it")
-        found[key] = _value(place, key, value)
-    return found
+        settings[key] = _value(place, key, value)
+    return settings
 
 
 def _value(place: str, key: str, value: str) -> Any:
@@ -300,9 +300,9 @@ def seconds(text: str) -> float:
     Raises:
         ValueError: It is below 0, infinite, or no number.
     """
-    if not 0 <= (found := float(text)) < math.inf:
+    if not 0 <= (number := float(text)) < math.inf:
         raise ValueError(text)  # argparse tells it, with the name of this function
-    return found
+    return number
 
 
 def main(argv: Sequence[str]) -> int:

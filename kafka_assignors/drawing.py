@@ -72,11 +72,11 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def colours(names: Iterable[str]) -> dict[str, str]:
     """A colour per name: those of `COLOURS`, then clearly distinct hues."""
-    found = {}
+    palette = {}
     for i, name in enumerate(sorted(set(names))):
         rgb = colorsys.hls_to_rgb(i * 137.5 % 360 / 360, (45 + 12 * (i % 3)) / 100, 0.45)
-        found[name] = COLOURS[i] if i < len(COLOURS) else "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
-    return found
+        palette[name] = COLOURS[i] if i < len(COLOURS) else "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
+    return palette
 
 
 def short(name: str, limit: int = 26) -> str:
@@ -129,18 +129,18 @@ def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
         raise MachineError(f"a PNG needs resvg; run: {install('harness')}") from error
     parts, width, top = [], 0, _MARGIN_PX
     for title, drawing in drawings:
-        found = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)
-        assert found is not None
+        match = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)
+        assert match is not None
         if title:
             parts.append(f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escape(title)}</text>')
             top += _TITLE_PX
         parts.append(f'<g transform="translate({_MARGIN_PX} {top})">{drawing}</g>')
-        width, top = max(width, int(found[1])), top + int(found[2]) + _MARGIN_PX
+        width, top = max(width, int(match[1])), top + int(match[2]) + _MARGIN_PX
     size = f'width="{width + 2 * _MARGIN_PX}" height="{top}"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(parts)}</svg>'
     light = dict(re.findall(r"--(\w+):(#\w+)", STYLE.partition("}")[0]))
     style = re.sub(r"var\(--(\w+)\)", lambda name: light[name[1]], STYLE[STYLE.index("svg ") :])
-    fonts = [str(each) for each in files("font_roboto").joinpath("files").iterdir()]
+    fonts = [str(font) for font in files("font_roboto").joinpath("files").iterdir()]
     made = svg_to_bytes(
         _NO_XML.sub("\ufffd", svg), background=light["bg"], zoom=_ZOOM, style_sheet=style,
         font_files=fonts, sans_serif_family="Roboto",

@@ -40,9 +40,9 @@ class ConfigError(KafkaAssignorsError, ValueError):
 class UnknownName(ConfigError):
     """An unknown name; the message lists the known ones, and how to add one if that is possible."""
 
-    def __init__(self, what: str, name: object, known: Iterable[str], remedy: str = "") -> None:
+    def __init__(self, what: str, name: object, names: Iterable[str], remedy: str = "") -> None:
         self.name = name
-        self.known = tuple(known)
+        self.known = tuple(names)
         after = f"; {remedy}" if remedy else ""
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known)}{after}")
 

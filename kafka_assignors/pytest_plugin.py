@@ -169,8 +169,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     reached = _reached(config)
     broker = f"Kafka {version}" if reached is None else str(reached)
     kept = _option(config, "artifacts")
-    told = f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
-    return f"{told}, seed {config.stash[_SEED]}"
+    header = f"kafka: {_backend(config)} backend, {broker}" + (f", histories below {kept}" if kept else "")
+    return f"{header}, seed {config.stash[_SEED]}"
 
 
 @pytest.fixture(scope="session")
@@ -555,8 +555,8 @@ def _warnings(broker: Broker | Cluster, item: pytest.Item) -> str:
             keep = level[1] in ("WARN", "ERROR", "FATAL")
         if keep:
             shown.append(line)
-    told = shown[-_LINES:] or ["no warning and no error"]
-    return "\n".join([*told, f"the whole log: {path}"])
+    lines = shown[-_LINES:] or ["no warning and no error"]
+    return "\n".join([*lines, f"the whole log: {path}"])
 
 
 def _end_at_the_caller(error: pytest.ExceptionInfo[BaseException]) -> None:

@@ -179,10 +179,10 @@ class Tables:
             rows = read.source(self.spark, self._bootstrap, log)
             logged = read.parse(coordinator.lines(rows, wanted.groups, self._topics.everywhere, run_id))
             both = self._shared(parsed.unionByName(logged))
-            found = {row["group"] for row in read.events(both).select("group").distinct().collect()}
+            groups = {row["group"] for row in read.events(both).select("group").distinct().collect()}
         self._persisted = [frame for frame in self._persisted if frame is not parsed]
         parsed.unpersist()
-        options.check_groups(wanted.groups, found)
+        options.check_groups(wanted.groups, groups)
         return both, run_id
 
     @cached_property
@@ -308,7 +308,7 @@ class Tables:
     def findings(self) -> DataFrame:
         """`schema.FINDINGS`: one sentence per fault."""
         wanted, distinct = self._options, keys.distinct(self._counts)
-        found = [
+        rows = [
             *findings.hot_keys(self.hot_keys, self._topics.partitions, wanted.hot_key_share),
             *(findings.misplaced(distinct, wanted.reference, self._topics.partitions) if wanted.reference else ()),
             *findings.split_keys(distinct),
@@ -316,7 +316,7 @@ class Tables:
             *findings.ownership(self.group_timeline),
             *findings.clocks(self.events, keys.windows(self._counts)),
         ]
-        return self._keep("findings", self._rows("findings", found))
+        return self._keep("findings", self._rows("findings", rows))
 
     @cached_property
     def rejected(self) -> DataFrame:

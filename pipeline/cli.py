@@ -124,11 +124,11 @@ def run(  # options of the command line
     with progress("topics"):
         snapshot = Source(connection, names, names_of_groups, wanted.history, events, part).snapshot()
     with session(progress) as spark:
-        said = write_run(spark, connection, snapshot, wanted, progress)
+        figures = write_run(spark, connection, snapshot, wanted, progress)
         if files is not None:
-            tables = _tables(spark, wanted.out, said["run"], format_)
-            said = {**said, "out": {**said["out"], **_draw(tables, said, files, progress)}}
-    _print({**said, "seconds": progress.seconds}, common)
+            tables = _tables(spark, wanted.out, figures["run"], format_)
+            figures = {**figures, "out": {**figures["out"], **_draw(tables, figures, files, progress)}}
+    _print({**figures, "seconds": progress.seconds}, common)
     return YES
 
 
@@ -164,14 +164,14 @@ def stream_(  # options of the command line
     out, most = options.out_folder(out), options.batch_size(max_records)
     kept = options.absolute(checkpoint or f"{out}/checkpoint")
     with progress("topics"):
-        found = brokers.topics(connection, names, may_be_empty=True)
+        snapshot = brokers.topics(connection, names, may_be_empty=True)
     with session(progress) as spark:
         with progress("batches"):
             to = stream.Streamed(out, kept, stream.remembered(spark, out, window), most, run_id, allow_loss)
-            stream.follow(spark, connection, found, to)
+            stream.follow(spark, connection, snapshot, to)
         with progress("summary"):
-            said = stream.summary(spark, out)
-    _print({"run": run_id, **said, "out": stream.paths(out), "seconds": progress.seconds}, common)
+            figures = stream.summary(spark, out)
+    _print({"run": run_id, **figures, "out": stream.paths(out), "seconds": progress.seconds}, common)
     return YES
 
 
@@ -198,9 +198,9 @@ def report_(
         with progress("summary"):
             require(spark, format_)
             tables = _tables(spark, out, chosen(spark, out, run_id, format_), format_)
-            said = summary(tables)
-        made = _draw(tables, said, files, progress)
-    _print({**said, "out": made, "seconds": progress.seconds}, common)
+            figures = summary(tables)
+        made = _draw(tables, figures, files, progress)
+    _print({**figures, "out": made, "seconds": progress.seconds}, common)
     return YES
 
 
@@ -221,19 +221,19 @@ def _tables(spark: SparkSession, out: str, run_id: str, format_: str) -> dict[st
 
 
 def _draw(
-    tables: Mapping[str, DataFrame], said: Mapping[str, Any], files: _Files, progress: Progress
+    tables: Mapping[str, DataFrame], figures: Mapping[str, Any], files: _Files, progress: Progress
 ) -> dict[str, str]:
     """Write the page and its charts; what was written, by name."""
     with progress("page"):
         more = page.details(tables)
-        page.write(page.render(said, more), files.page)
-        drawings = charts.write(said, more, files.charts) if files.charts else []
+        page.write(page.render(figures, more), files.page)
+        drawings = charts.write(figures, more, files.charts) if files.charts else []
     return {"page": str(files.page), **{path.stem: str(path) for path in drawings}}
 
 
-def _print(said: dict[str, Any], common: Output) -> None:
+def _print(figures: dict[str, Any], common: Output) -> None:
     if common.as_json:
-        common.print_json(said)
+        common.print_json(figures)
         return
-    (stream.show if "batches" in said else text.show)(said)
-    print("Written: " + "  ".join(said["out"].values()))
+    (stream.show if "batches" in figures else text.show)(figures)
+    print("Written: " + "  ".join(figures["out"].values()))

@@ -39,22 +39,22 @@ def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str)
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        said = "\n".join(_chain(error))
-        if (found := _DENIED.search(said)) is not None:
+        messages = "\n".join(_chain(error))
+        if (match := _DENIED.search(messages)) is not None:
             rights = (Right("Read", "Topic", name) for name in topics)
-            refused = denied(Connection.of(bootstrap), RuntimeError(f"TopicAuthorization of {found[1]}"), *rights)
+            refused = denied(Connection.of(bootstrap), RuntimeError(f"TopicAuthorization of {match[1]}"), *rights)
             raise refused or error from None
-        if _GONE.search(said):
+        if _GONE.search(messages):
             raise ConfigError(
                 f"--topics: records of {', '.join(topics)} were deleted before they were read: by retention, or with "
                 f"the topic, which was created again. {remedy}"
             ) from None
-        if _BEYOND.search(said):
+        if _BEYOND.search(messages):
             raise ConfigError(
                 f"--topics: a record of {', '.join(topics)} has a timestamp beyond Spark's range (the year 294000): "
                 "is it in nanoseconds? Kafka's timestamps are milliseconds. Exclude it with --since or --offsets"
             ) from None
-        if _SILENT.search(said):
+        if _SILENT.search(messages):
             raise ClusterError(
                 f"--bootstrap {str(bootstrap)!r}: the brokers no longer respond ({cause(error)}); is one down? Run it "
                 "again when the broker is back"
@@ -67,13 +67,13 @@ def cause(error: BaseException) -> str:
     if isinstance(error, PythonException):  # our own code in a worker: the last line of its traceback
         lines = str(error).partition("Traceback (most recent")[2].splitlines()[1:]
         return next((line for line in lines if line[:1].strip()), str(error).splitlines()[0])[:500]
-    said = ""
+    message = ""
     with suppress(Py4JError, OSError):  # the JVM may be ending
         first = origin(error)
         while first is not None and first.getCause() is not None:
             first = first.getCause()
-        said = f"{first.getClass().getSimpleName()}: {first.getMessage()}" if first is not None else str(error)
-    return said.strip().splitlines()[0][:500] if said.strip() else type(error).__name__
+        message = f"{first.getClass().getSimpleName()}: {first.getMessage()}" if first is not None else str(error)
+    return message.strip().splitlines()[0][:500] if message.strip() else type(error).__name__
 
 
 def origin(error: BaseException) -> Any:
@@ -84,7 +84,7 @@ def origin(error: BaseException) -> Any:
 def _chain(error: BaseException) -> Iterator[str]:
     with suppress(Exception):  # the JVM may be gone
         yield str(error)
-        found = origin(error)
-        while found is not None:
-            yield str(found.toString())
-            found = found.getCause()
+        exception = origin(error)
+        while exception is not None:
+            yield str(exception.toString())
+            exception = exception.getCause()

@@ -39,40 +39,40 @@ _Found = Mapping[str, Any]
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
     """One row of `schema.FINDINGS`; fields not given are null."""
-    said = {**fields, "run": run, "kind": kind, "text": text}
-    return tuple(said.get(name) for name in schema.FINDINGS.names)
+    values = {**fields, "run": run, "kind": kind, "text": text}
+    return tuple(values.get(name) for name in schema.FINDINGS.names)
 
 
-def judged(said: Mapping[str, Any]) -> list[str]:
+def judged(summary: Mapping[str, Any]) -> list[str]:
     """The checks behind "no finding": one sentence per check that the sources permit.
 
     Args:
-        said: The result of `summary`.
+        summary: The result of `summary`.
     """
-    found = []
-    if said["topics"]:
-        found.append(
+    checks = []
+    if summary["topics"]:
+        checks.append(
             "No key exceeds the limit on its share of its topic's records or bytes, and no key is on two partitions."
         )
-        if any(topic["judged_records"] for topic in said["topics"]):
-            found.append("All keys are on the partition of the reference rule.")
+        if any(topic["judged_records"] for topic in summary["topics"]):
+            checks.append("All keys are on the partition of the reference rule.")
         else:
-            found.append("No key was compared with a reference rule.")
-        if numbered := sum(topic["numbered_records"] for topic in said["topics"]):
-            found.append(f"The {numbered:,} numbered records are in their sender's order.")
-        found.append("No record has a timestamp in the future.")
-    sources = {group["source"] for group in said["groups"]}
+            checks.append("No key was compared with a reference rule.")
+        if numbered := sum(topic["numbered_records"] for topic in summary["topics"]):
+            checks.append(f"The {numbered:,} numbered records are in their sender's order.")
+        checks.append("No record has a timestamp in the future.")
+    sources = {group["source"] for group in summary["groups"]}
     if "callback" in sources:
-        found.append(
+        checks.append(
             "The members' callbacks show one owner per topic-partition at any time; no process was killed or ended "
             "without closing its consumer; no wall clock jumped."
         )
     if "coordlog" in sources:
-        found.append(
+        checks.append(
             "The coordinator's log shows no topic-partition with two members in a generation. Each departed member "
             "had left, so no session can have timed out. This log does not show members between two generations."
         )
-    return found
+    return checks
 
 
 def printable(key: bytes | None) -> str:
@@ -101,8 +101,8 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
     Cost: one small job.
     """
     over = (sf.col("share") > limit) | (sf.col("byte_share") > limit)
-    found = hot.where(over).orderBy("run", "topic", sf.desc("records"), "key_hash")
-    for key in found.collect():
+    keys = hot.where(over).orderBy("run", "topic", sf.desc("records"), "key_hash")
+    for key in keys.collect():
         yield row(
             key["run"], "hot-key", _hot(key, partitions[key["topic"]], limit),
             topic=key["topic"], partition=key["partition"], key_sample=key["key_sample"], records=key["records"],
@@ -111,14 +111,14 @@ def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Ite
 
 def _hot(key: _Found, partitions: int, limit: float) -> str:
     shares = {"records": key["share"], "bytes": key["byte_share"]}
-    told = {what: share for what, share in shares.items() if share > limit}
-    worst = max(told, key=told.__getitem__)
-    bound = told[worst] * partitions
+    large_shares = {what: share for what, share in shares.items() if share > limit}
+    worst = max(large_shares, key=large_shares.__getitem__)
+    bound = large_shares[worst] * partitions
     return (
         f"key {printable(key['key_sample'])} has "
-        + " and ".join(f"{share:.1%} of the {what}" for what, share in told.items())
+        + " and ".join(f"{share:.1%} of the {what}" for what, share in large_shares.items())
         + f" of {key['topic']}"
-        + (f" ({key['share']:.1%} of its records)" if "records" not in told else "")
+        + (f" ({key['share']:.1%} of its records)" if "records" not in large_shares else "")
         + (f": its partition has at least {bound:.1f} x the mean {worst} under any rule" if bound > 1 else "")
     )
 
@@ -164,20 +164,20 @@ def misplaced(keys: DataFrame, reference: str | None, partitions: Mapping[str, i
 
 
 def _other_rule(topic: _Found, reference: str | None, other: _Other | None) -> str:
-    said = f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} are not on the partition of"
+    sentence = f"{topic['elsewhere']} of {topic['keyed']} keyed records of {topic['topic']} are not on the partition of"
     why = other.sentence if other else "do its producers use another rule (--reference), or did the topic grow?"
-    return f"{said} {reference}: {why}"
+    return f"{sentence} {reference}: {why}"
 
 
 def _astray(key: _Found, reference: str | None, other: _Other | None, partitions: int) -> str:
     name = key["topic"]
-    said = (
+    sentence = (
         f"{_count(key['records'], 'record')} of key {printable(key['key'])} at {name}-{key['partition']}: "
         f"{reference} puts the key at {name}-{key['home']}"
     )
     if other is None or partition_for_key(bytes(key["key"]), partitions, other.preset) != key["partition"]:
-        return said
-    return f"{said}, {other.preset} here"
+        return sentence
+    return f"{sentence}, {other.preset} here"
 
 
 class _Other(NamedTuple):
@@ -203,10 +203,10 @@ def _explained(misplaced_keys: DataFrame, partitions: Mapping[str, int]) -> dict
     rows = placed_by(misplaced_keys, partitions, prior).collect()
     best = {row["topic"]: row for row in sorted(rows, key=lambda row: (row["keys"], -prior.index(row["preset"])))}
     return {
-        topic: _Other(found["preset"], found["records"], found["of_records"])
-        for topic, found in best.items()
-        if found["keys"] >= EXPLAINED * found["of_keys"]
-        and by_chance(found["keys"], found["of_keys"], partitions[topic]) < CHANCE
+        topic: _Other(rule["preset"], rule["records"], rule["of_records"])
+        for topic, rule in best.items()
+        if rule["keys"] >= EXPLAINED * rule["of_keys"]
+        and by_chance(rule["keys"], rule["of_keys"], partitions[topic]) < CHANCE
     }
 
 
@@ -232,13 +232,13 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
 
     Cost: one job over the keys.
     """
-    each = (
+    rows = (
         keys.where("low != high")
         .groupBy("run", "topic", "key")
         .agg(sf.sum("records").alias("records"), sf.array_sort(sf.collect_set("partition")).alias("partitions"))
     )
     yield from _listed(
-        each,
+        rows,
         "split-key",
         [sf.desc("records"), "topic", "key"],
         _split,
@@ -265,9 +265,10 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
         disorder.withColumns({"first_offset": sf.col("offset"), "last_offset": sf.col("offset"), "records": sf.lit(1)}),
         "order",
         ["topic", "partition", "offset"],
-        lambda found: (
-            f"record {found['value_id']} of key {printable(found['key'])} at {found['topic']}-{found['partition']}, "
-            f"offset {found['offset']}, comes after a record that was sent later"
+        lambda record: (
+            f"record {record['value_id']} of key {printable(record['key'])} at "
+            f"{record['topic']}-{record['partition']}, offset {record['offset']}, "
+            "comes after a record that was sent later"
         ),
     )
 
@@ -332,17 +333,17 @@ def _ended(member: _Found) -> str:
 
 
 def _departure(gone: _Found) -> str:
-    said = (
+    sentence = (
         f"{gone['member']} left or expired (the coordinator's log does not say which). It is not in generation "
         f"{gone['generation_end']}, and held {_count(gone['held'], 'topic-partition')}"
     )
     if not gone["taken"]:
-        return f"{said}, which no later generation assigns"
+        return f"{sentence}, which no later generation assigns"
     which = "which" if gone["taken"] == gone["held"] else f"of which {gone['taken']}"
-    said += f", {which} had no member for at least {gone['at_least_ms']:,.0f} ms"
+    sentence += f", {which} had no member for at least {gone['at_least_ms']:,.0f} ms"
     if gone["at_most_ms"] is None:
-        return f"{said}; no commit shows when one of them had a consumer again"
-    return f"{said} and no consumer for at most {gone['at_most_ms']:,.0f} ms"
+        return f"{sentence}; no commit shows when one of them had a consumer again"
+    return f"{sentence} and no consumer for at most {gone['at_most_ms']:,.0f} ms"
 
 
 def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -413,17 +414,17 @@ def _date(seconds: int) -> str:
     return f"{datetime(1970, 1, 1) + timedelta(seconds=seconds):%Y-%m-%d %H:%M}"
 
 
-def _listed(found: DataFrame, kind: str, order: list[Any], say: Callable[[Row], str]) -> Iterator[tuple[Any, ...]]:
+def _listed(matches: DataFrame, kind: str, order: list[Any], say: Callable[[Row], str]) -> Iterator[tuple[Any, ...]]:
     """The first `CAP` rows as findings; one more row counts the rest."""
-    columns = set(found.columns)
+    columns = set(matches.columns)
     if "key" in columns:
-        found = found.withColumn("key_sample", sample("key"))
-    rows = found.orderBy(*order).limit(CAP + 1).collect()
+        matches = matches.withColumn("key_sample", sample("key"))
+    rows = matches.orderBy(*order).limit(CAP + 1).collect()
     for one in rows[:CAP]:
-        said = one.asDict()
-        yield row(said.pop("run"), kind, say(one), **{k: v for k, v in said.items() if k in _FIELDS})
+        fields = one.asDict()
+        yield row(fields.pop("run"), kind, say(one), **{k: v for k, v in fields.items() if k in _FIELDS})
     if len(rows) > CAP:
-        more = found.count() - CAP
+        more = matches.count() - CAP
         yield row(rows[0]["run"], kind, f"and {more:,} more of this kind", more=more)
 
 

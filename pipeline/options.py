@@ -59,10 +59,10 @@ def length(window: str) -> timedelta:
     Raises:
         ConfigError: It is not a duration.
     """
-    said = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
-    if said is None:
+    match = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
+    if match is None:
         raise ConfigError(f"--window {window!r} is not a duration; write '10 seconds', '1 minute' or '1 hour'")
-    return timedelta(**{f"{said[2]}s": int(said[1])})
+    return timedelta(**{f"{match[2]}s": int(match[1])})
 
 
 def local(where: str) -> Path | None:
@@ -172,17 +172,17 @@ def offset_ranges(text: str | None) -> dict[TopicPartition, tuple[int | None, in
     >>> offset_ranges("orders:0=100-199,orders:1=5-")
     {TopicPartition(topic='orders', partition=0): (100, 199), TopicPartition(topic='orders', partition=1): (5, None)}
     """
-    found: dict[TopicPartition, tuple[int | None, int | None]] = {}
+    ranges: dict[TopicPartition, tuple[int | None, int | None]] = {}
     for word in (word.strip() for word in (text or "").split(",")):
-        said = re.fullmatch(r"([\w.-]+):(\d+)=(\d*)-(\d*)", word)
-        if said is None and text is not None:
+        match = re.fullmatch(r"([\w.-]+):(\d+)=(\d*)-(\d*)", word)
+        if match is None and text is not None:
             raise ConfigError(
                 f"--offsets {text!r}: {word!r} is not a range; write TOPIC:PARTITION=FIRST-LAST, orders:0=5-9"
             )
-        if said is not None:
-            first, last = (int(number) if number else None for number in said.groups()[2:])
-            found[TopicPartition(said[1], int(said[2]))] = first, last
-    return found
+        if match is not None:
+            first, last = (int(number) if number else None for number in match.groups()[2:])
+            ranges[TopicPartition(match[1], int(match[2]))] = first, last
+    return ranges
 
 
 def part(since: str | None, until: str | None, offsets: str | None, sample: float, isolation: str) -> brokers.Part:
@@ -241,9 +241,9 @@ def only_run(counts: Mapping[str, int], where: str) -> str:
     return next(iter(counts))
 
 
-def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
+def check_groups(wanted: Iterable[str], groups: Collection[str]) -> None:
     """Reject a ``--group`` that the coordinator's log does not contain."""
-    if absent := [name for name in wanted if name not in found]:
+    if absent := [name for name in wanted if name not in groups]:
         raise NoSuchGroup(
             f"--group: __consumer_offsets has no records of {', '.join(map(repr, absent))}; is the name correct, and "
             "was the group active recently? A KIP-848 group writes other records there"
@@ -252,12 +252,12 @@ def check_groups(wanted: Iterable[str], found: Collection[str]) -> None:
 
 def _try_writing(folder: Path) -> None:
     """Write into a folder, which may not exist, and leave nothing: who writes there later creates it."""
-    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     finally:
         with contextlib.suppress(OSError):  # another process uses it meanwhile
-            for each in made:
-                each.rmdir()
+            for path in made:
+                path.rmdir()

@@ -95,7 +95,9 @@ def write_run(
 def few(spark: SparkSession, snapshot: Snapshot, options: AnalysisOptions) -> bool:
     """Whether a run reads at most `FEW_RECORDS` offsets and `FEW_BYTES` of history. Cost: lists the history's files."""
     topics = [topics for topics in (snapshot.topics, snapshot.log, snapshot.events) if topics is not None]
-    offsets = sum(end - first for found in topics for ranges in found.ranges.values() for first, end in ranges)
+    offsets = sum(
+        end - first for topic_snapshot in topics for ranges in topic_snapshot.ranges.values() for first, end in ranges
+    )
     history = 0 if options.history is None else Files(spark).size(options.history)
     return offsets <= FEW_RECORDS and history <= FEW_BYTES
 
@@ -117,11 +119,11 @@ def _write_run(tables: _WrittenTables, snapshot: Snapshot, options: RunOptions, 
         tables.stored.commit(TABLES, snapshot.topics.cluster)
         if options.target.path is not None:  # after the tables that explain it: no run, no file
             weights.write(options.target.path, settled)
-        said = summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
-    said["rows"] = {"records": record_count, "events": event_count, **said["rows"]}
+        figures = summary({name: written(spark, options.out, name, tables.run, options.format) for name in TABLES})
+    figures["rows"] = {"records": record_count, "events": event_count, **figures["rows"]}
     tables.unpersist()
     return {
-        "run": tables.run, "cluster": snapshot.topics.cluster, **said, "weights": changes, "out": paths(options.out),
+        "run": tables.run, "cluster": snapshot.topics.cluster, **figures, "weights": changes, "out": paths(options.out),
     }  # fmt: skip
 
 

@@ -102,14 +102,14 @@ def _detailed(progress: Progress, spark: SparkSession) -> Iterator[None]:
 
 def tasks(spark: SparkSession) -> str:
     """Spark's running stages in words, ``stage 7: 3 of 12 tasks``; "" if none runs or Spark doesn't answer."""
-    told = []
+    stages = []
     with contextlib.suppress(Py4JError, OSError):  # the JVM may be ending
         tracker = spark.sparkContext.statusTracker()
         for stage in sorted(tracker.getActiveStageIds()):
             info = tracker.getStageInfo(stage)
             if info is not None:
-                told.append(f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks")
-    return ", ".join(told)
+                stages.append(f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks")
+    return ", ".join(stages)
 
 
 @contextlib.contextmanager
@@ -149,9 +149,9 @@ def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, Spar
         try:
             return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
         except BaseException as error:
-            said = cause(error)  # while the JVM still runs
+            reason = cause(error)  # while the JVM still runs
             _end(gateway)
-            raise MachineError(f"Spark did not start: {said}") from error
+            raise MachineError(f"Spark did not start: {reason}") from error
 
 
 def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:
@@ -199,7 +199,7 @@ def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None =
     try:
         yield
     except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:  # the last two: no JVM
-        said, where = cause(error), ""
+        reason, where = cause(error), ""
         if log is not None:
             kept = Path(tempfile.gettempdir()) / f"pipeline-spark-{os.getpid()}.log"
             shutil.copyfile(log, kept)
@@ -209,8 +209,8 @@ def _plain_errors(log: Path | None = None, jvm: subprocess.Popen[bytes] | None =
                 if jvm is not None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         ended = f"its JVM ended with exit code {jvm.wait(timeout=5)}: "
-                said = ended + (_last_error(kept, bool(ended)) or said)
-        raise MachineError(f"Spark failed: {said}{where}") from error
+                reason = ended + (_last_error(kept, bool(ended)) or reason)
+        raise MachineError(f"Spark failed: {reason}{where}") from error
 
 
 def _last_error(log: Path, ran: bool) -> str:

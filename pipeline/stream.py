@@ -120,13 +120,13 @@ def remembered(spark: SparkSession, out: str, window: str | None) -> str:
     rows = there.read(spark).limit(1).select(micros).collect() if there.number else []
     if not rows:
         return window or "1 minute"
-    known = timedelta(microseconds=rows[0][0])
-    if window is not None and options.length(window) != known:
+    batch_window = timedelta(microseconds=rows[0][0])
+    if window is not None and options.length(window) != batch_window:
         raise ConfigError(
-            f"--window {window!r}: the batches in {out!r} have windows of {known.total_seconds():g} seconds; remove "
-            "--window, or start again in another --out and --checkpoint"
+            f"--window {window!r}: the batches in {out!r} have windows of {batch_window.total_seconds():g} seconds; "
+            "remove --window, or start again in another --out and --checkpoint"
         )
-    return f"{known // timedelta(milliseconds=1)} milliseconds"
+    return f"{batch_window // timedelta(milliseconds=1)} milliseconds"
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,9 @@ def summary(spark: SparkSession, out: str) -> dict[str, Any]:
         topic["loads"].append(load)
     if not topics:  # a first batch may be empty
         return {"batches": 0, "windows": 0, "topics": []}
-    each = Batches.of(spark, out, "batch_keys").read(spark).groupBy("topic", "key_hash", "key_sample")
+    batch_keys = Batches.of(spark, out, "batch_keys").read(spark).groupBy("topic", "key_hash", "key_sample")
     place = Window.partitionBy("topic").orderBy(sf.desc("records"), "key_hash")
-    hot = each.agg(sf.sum("records").alias("records")).withColumn("rank", sf.row_number().over(place))
+    hot = batch_keys.agg(sf.sum("records").alias("records")).withColumn("rank", sf.row_number().over(place))
     for row in sorted(hot.where("rank <= 10").select("topic", "rank", "key_sample", "records").collect()):
         key = {"key": printable(row["key_sample"]), "records": row["records"]}
         topics[row["topic"]].setdefault("hot_keys", []).append(key)
@@ -269,19 +269,23 @@ def paths(out: str) -> dict[str, str]:
     return {table: f"{out}/{table}" for table in TABLES}
 
 
-def show(said: dict[str, Any]) -> None:
+def show(figures: dict[str, Any]) -> None:
     """Print a summary on stdout."""
     text.table(
-        f"Load in {said['batches']} batches",
+        f"Load in {figures['batches']} batches",
         ("topic", "partition", "records", "bytes", "offsets", "without a record"),
         [
             (topic["topic"], *(load[name] for name in ("partition", "records", "bytes")),
              f"{load['first_offset']} to {load['last_offset']}", load["missing"])
-            for topic in said["topics"] for load in topic["loads"]
+            for topic in figures["topics"] for load in topic["loads"]
         ],
     )  # fmt: skip
     text.table(
         "Keys with most records",
         ("topic", "key", "records (at least)"),
-        [(topic["topic"], key["key"], key["records"]) for topic in said["topics"] for key in topic.get("hot_keys", ())],
+        [
+            (topic["topic"], key["key"], key["records"])
+            for topic in figures["topics"]
+            for key in topic.get("hot_keys", ())
+        ],
     )

@@ -52,8 +52,8 @@ class KeyPartitioner:
     """
 
     def __init__(self, preset: str = "java", *, rng: random.Random | None = None, seed: int | None = None) -> None:
-        known = preset_named(preset)
-        self._empty_is_null, self._null_is_empty = known.empty_is_null, known.null_is_empty
+        definition = preset_named(preset)
+        self._empty_is_null, self._null_is_empty = definition.empty_is_null, definition.null_is_empty
         self._place = fastest(preset)
         self._draw = draw_from(rng, seed)
 
@@ -111,8 +111,8 @@ class PartitioningProducer(AIOKafkaProducer):
         headers: Any = None,
     ) -> Any:
         """As ``AIOKafkaProducer.send``; without `partition` the partitioner chooses."""
-        known = await self.partitions_for(topic)
-        if not known:
+        partitions = await self.partitions_for(topic)
+        if not partitions:
             raise NoPartitions(f"topic {topic!r} has no partitions in metadata; was it just created or deleted?")
         key_bytes = None if key is None else self._key_bytes(key)
         value_bytes = None if value is None else self._value_bytes(value)
@@ -121,8 +121,8 @@ class PartitioningProducer(AIOKafkaProducer):
             record = Record(topic, key, key_bytes, value, value_bytes, self.client.cluster)
             partition = await self._choose(record)
             undo = undo_by(self.partitioner, record, partition)  # now: while `send` waits, other tasks place records
-        elif type(partition) is not int or partition not in known:
-            partition = TopicView(topic, known, known).check("send(partition=...)", partition)
+        elif type(partition) is not int or partition not in partitions:
+            partition = TopicView(topic, partitions, partitions).check("send(partition=...)", partition)
         done = None
         if self._uniform is not None:
             done = self._uniform.sent(topic, partition, len(key_bytes or b"") + len(value_bytes or b""))

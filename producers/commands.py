@@ -151,7 +151,7 @@ def _places_as_json(topic: str, n: int, placed: _Places) -> dict[str, Any]:
 
 def _places(topic: str, n: int, placed: _Places) -> str:
     """A row per key, a column per rule; a partition other than Java's has a star."""
-    heads = [each.clients[0] for each in DEFAULTS]
+    heads = [default.clients[0] for default in DEFAULTS]
     names = {key: _shown(key) for key in placed}
     wide = max(3, *map(len, names.values()))
     lines = [f"{topic}: {n} partition{'' if n == 1 else 's'}"]
@@ -166,9 +166,9 @@ def _places(topic: str, n: int, placed: _Places) -> str:
                 cells.append("  " + typer.style(f"{text}*", fg="yellow", bold=True))
         lines.append((f"{names[key]:<{wide}}" + "".join(cells)).rstrip())
     lines += ["", "* not where Java places it; any: the client ignores this key by default"]
-    for each in DEFAULTS:
-        also = f"; also {', '.join(each.clients[1:])}" if each.clients[1:] else ""
-        lines.append(f"{each.clients[0]}: {each.rule}{also}")
+    for default in DEFAULTS:
+        also = f"; also {', '.join(default.clients[1:])}" if default.clients[1:] else ""
+        lines.append(f"{default.clients[0]}: {default.rule}{also}")
     return "\n".join(lines)
 
 
@@ -178,19 +178,19 @@ def _shown(key: bytes) -> str:
     return text if text and text.isprintable() and text.encode() == key else repr(key)
 
 
-def _as_json(topic: str, found: Audit, sample: Sample) -> dict[str, Any]:
+def _as_json(topic: str, report: Audit, sample: Sample) -> dict[str, Any]:
     # Keys are bytes of any kind, so they are given in base64.
     misplaced = [
         {
-            "partition": each.partition, "key_base64": base64.b64encode(each.key).decode(),
-            "expected_partition": each.expected, "presets": list(each.presets),
+            "partition": stray.partition, "key_base64": base64.b64encode(stray.key).decode(),
+            "expected_partition": stray.expected, "presets": list(stray.presets),
         }
-        for each in found.strays
+        for stray in report.strays
     ]  # fmt: skip
     return {
-        "topic": topic, "partitions": found.partitions, "offsets": sample.offsets, "offsets_read": sample.read,
-        "keys": found.keys, "agreement": found.agreement, "preset": found.preset, "alike": list(found.alike),
-        "misplaced_count": found.stray_count, "misplaced_where": found.elsewhere, "misplaced": misplaced,
+        "topic": topic, "partitions": report.partitions, "offsets": sample.offsets, "offsets_read": sample.read,
+        "keys": report.keys, "agreement": report.agreement, "preset": report.preset, "alike": list(report.alike),
+        "misplaced_count": report.stray_count, "misplaced_where": report.elsewhere, "misplaced": misplaced,
     }  # fmt: skip
 
 
@@ -206,31 +206,33 @@ def _sampled(topic: str, sample: Sample, most: int) -> str:
     )
 
 
-def _text(topic: str, found: Audit, sample: Sample, most: int) -> str:
+def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     lines = [_sampled(topic, sample, most)]
-    lines += [f"  {name:<18} {share:6.1%} are where this preset places them" for name, share in found.agreement.items()]
-    if found.preset is None and found.partitions == 1:
+    lines += [
+        f"  {name:<18} {share:6.1%} are where this preset places them" for name, share in report.agreement.items()
+    ]
+    if report.preset is None and report.partitions == 1:
         lines.append("every hash places all keys on the one partition")
-    elif found.preset is None:
+    elif report.preset is None:
         lines.append(
             "no single hash explains the placement: several clients, explicit partitions, a grown topic, or too few "
             "keys"
         )
     else:
-        names = " or ".join(f"{name} ({FAMILIES[name]})" for name in (found.preset, *found.alike))
-        also = f", which place alike on {found.partitions} partitions" if found.alike else ""
-        lines.append(f"placed by {names}{also}; {found.stray_count} misplaced")
-    if found.elsewhere:
+        names = " or ".join(f"{name} ({FAMILIES[name]})" for name in (report.preset, *report.alike))
+        also = f", which place alike on {report.partitions} partitions" if report.alike else ""
+        lines.append(f"placed by {names}{also}; {report.stray_count} misplaced")
+    if report.elsewhere:
         # A stray lies on one of the other partitions, and another hash gives each of all n alike.
-        name, count = next(iter(found.elsewhere.items()))
+        name, count = next(iter(report.elsewhere.items()))
         lines.append(
-            f"{count} of {found.stray_count} misplaced keys are where {name} ({FAMILIES[name]}) places them; by chance "
-            f"{found.stray_count / found.partitions:.1f} would be"
+            f"{count} of {report.stray_count} misplaced keys are where {name} ({FAMILIES[name]}) places them; by "
+            f"chance {report.stray_count / report.partitions:.1f} would be"
         )
-    for each in found.strays:
-        where = f"where {', '.join(each.presets)} places it" if each.presets else "where no preset places it"
+    for stray in report.strays:
+        where = f"where {', '.join(stray.presets)} places it" if stray.presets else "where no preset places it"
         lines.append(
-            f"  misplaced: partition {each.partition}, key {each.key!r}: {where}; {found.preset} places it on "
-            f"{each.expected}"
+            f"  misplaced: partition {stray.partition}, key {stray.key!r}: {where}; {report.preset} places it on "
+            f"{stray.expected}"
         )
     return "\n".join(lines)

@@ -139,7 +139,7 @@ class PartitioningProducer(Producer):
         uniform = counting_backlog(chooser)
         self._reports = None if uniform is None else _Reports(uniform, settings)
         super().__init__(settings)
-        needs_racks = any(getattr(each, "needs_leaders", False) for each in with_fallbacks(chooser))
+        needs_racks = any(getattr(candidate, "needs_leaders", False) for candidate in with_fallbacks(chooser))
         racks = _Racks(settings) if needs_racks else None
         self.cluster = ConfluentCluster(self, racks, metadata_max_age_ms / 1000, metadata_timeout_ms / 1000)
         plain = type(self) is PartitioningProducer and self._serializers is None and self._reports is None
@@ -455,18 +455,18 @@ class ConfluentCluster:
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         """Ids of all partitions; None for an unknown topic."""
-        known = self._partitions.get(topic)
-        return set(known) if known is not None else None
+        leaders = self._partitions.get(topic)
+        return set(leaders) if leaders is not None else None
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
         """Ids of the partitions with a leader."""
-        known = self._partitions.get(topic)
-        return None if known is None else {p for p, leader in known.items() if leader.leader_id != -1}
+        leaders = self._partitions.get(topic)
+        return None if leaders is None else {p for p, leader in leaders.items() if leader.leader_id != -1}
 
     def leader_for_partition(self, partition: Any) -> int | None:
         """Broker id of the leader; -1 without a leader, None for an unknown partition."""
-        known = self._partitions.get(partition.topic, {}).get(partition.partition)
-        return None if known is None else known.leader_id
+        leader = self._partitions.get(partition.topic, {}).get(partition.partition)
+        return None if leader is None else leader.leader_id
 
     def broker_metadata(self, broker_id: int) -> _Broker | None:
         """Host and rack of a broker."""

@@ -46,11 +46,11 @@ def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
     Cost: ``"librdkafka"`` is a SQL expression and needs no Python. The others are an Arrow-fed UDF, about 1 µs per row;
     `with_partition` is faster.
     """
-    known = preset_named(preset)
+    definition = preset_named(preset)
     check_count(n)
     column = F.col(key) if isinstance(key, str) else key
     column = column.cast("binary")
-    if known is preset_named("librdkafka"):
+    if definition is preset_named("librdkafka"):
         return F.when(F.length(column) > 0, F.pmod(F.crc32(column), F.lit(n)).cast("int"))
 
     import pandas as pd  # required by Spark's UDFs

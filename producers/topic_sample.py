@@ -56,16 +56,16 @@ def read_sample(connection: Connection, topic: str, most: int) -> Sample:
         begin, end = _offsets(consumer, connection, topic)
         bounds = {p: (begin[p], min(end[p], begin[p] + most)) for p in begin}
         try:
-            found = _collected(topic, bounds, _by_kafka_python(consumer, topic, bounds))
+            placed_keys = _collected(topic, bounds, _by_kafka_python(consumer, topic, bounds))
         except Exception as error:
             if (lacking := missing_codec(error)) is None:
                 raise
             if importlib.util.find_spec("confluent_kafka") is None:
                 other = f"or install confluent-kafka, which reads every codec: {install('confluent')}"
                 raise ClientMissing(f"topic {topic!r}: {lacking}; {other}") from error
-            found = _collected(topic, bounds, _by_confluent(connection, topic, bounds))
+            placed_keys = _collected(topic, bounds, _by_confluent(connection, topic, bounds))
     read = sum(last - first for first, last in bounds.values())
-    return Sample(len(bounds), found, read, sum(end[p] - begin[p] for p in begin))
+    return Sample(len(bounds), placed_keys, read, sum(end[p] - begin[p] for p in begin))
 
 
 def _consumer(connection: Connection) -> Any:
@@ -116,15 +116,15 @@ def _require_visible(connection: Connection, topic: str) -> None:
 
 
 def _collected(topic: str, bounds: _Bounds, pieces: Iterator[_Piece]) -> list[PlacedKey]:
-    found: dict[PlacedKey, None] = {}
+    placed_keys: dict[PlacedKey, None] = {}
     reached = {p: first for p, (first, _) in bounds.items()}
     begun = sum(reached.values())
     with _progress(f"reading {topic}", sum(last for _, last in bounds.values()) - begun) as tell:
         for partition, position, keys in pieces:
-            found.update(((partition, key), None) for key in keys)
+            placed_keys.update(((partition, key), None) for key in keys)
             reached[partition] = min(position, bounds[partition][1])
             tell(sum(reached.values()) - begun)
-    return list(found)
+    return list(placed_keys)
 
 
 def _by_kafka_python(consumer: Any, topic: str, bounds: _Bounds) -> Iterator[_Piece]:

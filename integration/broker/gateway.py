@@ -107,11 +107,11 @@ class Gateway:
             if newline and token.endswith("\n"):
                 return int(port), token.strip()
             if ended or time.monotonic() > deadline:
-                said = self.log_path.read_text(errors="replace").strip()[-1000:] or "nothing"
+                output = self.log_path.read_text(errors="replace").strip()[-1000:] or "nothing"
                 what = (
                     f"ended with exit code {self.returncode}" if ended else f"reported no port within {timeout_s:g} s"
                 )
-                raise HarnessError(f"the JVM for live calls {what}; its output: {said}")
+                raise HarnessError(f"the JVM for live calls {what}; its output: {output}")
             time.sleep(0.01)
 
 

@@ -45,7 +45,9 @@ class JvmBroker(PlacedBroker):
             self._node.format()
             for attempt in range(3):
                 # drawn at once: two draws could give two listeners the same port
-                secured_port, controller_port, *behind, drawn = [each for each in free_ports(6) if each != port][:5]
+                secured_port, controller_port, *behind, drawn = [
+                    free_port for free_port in free_ports(6) if free_port != port
+                ][:5]
                 chosen = drawn if port is None else port
                 self._take(Route(*behind))
                 data = str(self._node.data)

@@ -21,16 +21,16 @@ def free_ports(count: int) -> list[int]:
     Raises:
         PortTaken: There are fewer than `count`.
     """
-    held: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     try:
         for port in random.sample(range(_FIRST, _LAST), 500):
             candidate = _bound(port, reuse=False)  # refuses a port that `hold` has bound
             if candidate is not None:
-                held.append(candidate)
-            if len(held) == count:
-                return [s.getsockname()[1] for s in held]
+                sockets.append(candidate)
+            if len(sockets) == count:
+                return [s.getsockname()[1] for s in sockets]
     finally:
-        for s in held:
+        for s in sockets:
             s.close()
     raise PortTaken(
         f"fewer than {count} free ports between {_FIRST} and {_LAST} on 127.0.0.1; stop the programs that use them"
@@ -43,13 +43,13 @@ def hold(ports: Iterable[int]) -> ExitStack:
     The intended server may still listen on them if it sets SO_REUSEADDR, as servers do. Linux only: elsewhere nobody
     else could listen on a bound port, so nothing is reserved.
     """
-    held = ExitStack()
+    reservations = ExitStack()
     for port in ports if sys.platform == "linux" else ():
-        socket_ = held.enter_context(socket.socket())
+        socket_ = reservations.enter_context(socket.socket())
         socket_.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with suppress(OSError):  # taken since `free_ports` found it; the server that wants it will fail with a message
             socket_.bind(("127.0.0.1", port))
-    return held
+    return reservations
 
 
 def require_free(port: int) -> None:
@@ -60,12 +60,12 @@ def require_free(port: int) -> None:
     """
     if not 0 < port < 65536:
         raise PortTaken(f"port {port} is not a port; name one from 1 to 65535")
-    found = _bound(port)
-    if found is None:
+    socket_ = _bound(port)
+    if socket_ is None:
         raise PortTaken(
             f"port {port} on 127.0.0.1 is in use; stop the program that listens there, or name another port"
         )
-    found.close()
+    socket_.close()
 
 
 def _bound(port: int, reuse: bool = True) -> socket.socket | None:

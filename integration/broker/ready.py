@@ -39,10 +39,10 @@ def await_ready(
             check()
         try:
             left = max(0.1, min(5.0, deadline - time.monotonic()))
-            found = nodes(connection, left)
-            if len(found) >= brokers:
-                return found
-            last = f"it answered; {len(found)} of {brokers} brokers are live"
+            live_nodes = nodes(connection, left)
+            if len(live_nodes) >= brokers:
+                return live_nodes
+            last = f"it answered; {len(live_nodes)} of {brokers} brokers are live"
         except AccessRefused:
             raise
         except (OSError, ValueError) as error:

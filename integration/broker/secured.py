@@ -122,9 +122,9 @@ class Secured:
         """
         password = self._passwords[name] = secrets.token_urlsafe(16)
         with closing(self._asking()) as admin:
-            said = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, MECHANISM, password)])
-        if said[name] is not None:
-            raise BrokerNotReady(f"user {name!r} can't be created: {said[name]}")
+            errors = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, MECHANISM, password)])
+        if errors[name] is not None:
+            raise BrokerNotReady(f"user {name!r} can't be created: {errors[name]}")
         self.allow(name, rights)
         connection = Connection(self.bootstrap, "SASL_SSL", MECHANISM, name, password, ca=self._ca)
         for address in self.bootstrap.split(","):

@@ -40,12 +40,12 @@ class Delays:
             for run in event.data["offsets"]:
                 for offset in range(run["first"], run["last"] + 1):
                     first.setdefault((run["topic"], run["partition"], offset), event.mono_ns)
-        found = sorted(
+        delays = sorted(
             (ack.mono_ns, max(0.0, (at_ns - ack.mono_ns) / 1e6))
             for ack in acks
             if (at_ns := first.get((ack.data["topic"], ack.data["partition"], ack.data["offset"]))) is not None
         )
-        return cls([at_ns for at_ns, _ in found], [ms for _, ms in found])
+        return cls([at_ns for at_ns, _ in delays], [ms for _, ms in delays])
 
     def within(self, *windows: Window) -> list[float]:
         """The delays in ms of the records that were acknowledged in one of these windows, which do not overlap."""

@@ -74,12 +74,12 @@ class Generation:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, event: Event, told: Mapping[str, str | None] | None = None) -> Generation:
+    def of(cls, event: Event, names: Mapping[str, str | None] | None = None) -> Generation:
         """Decode a ``generation_committed`` event.
 
         Args:
             event: The event.
-            told: member id -> name, as members report it. It overrides the client id in the event, which is outdated
+            names: member id -> name, as members report it. It overrides the client id in the event, which is outdated
                 for a static member whose instance id another process took.
         """
         members = event.data["members"]
@@ -89,7 +89,7 @@ class Generation:
             event.data.get("protocol", ""),
             event.data.get("leader", ""),
             {m["member_id"]: frozenset(_tps(m["assigned"])) for m in members},
-            {m["member_id"]: (told or {}).get(m["member_id"]) or m["client_id"] for m in members},
+            {m["member_id"]: (names or {}).get(m["member_id"]) or m["client_id"] for m in members},
         )
 
     @property
@@ -192,8 +192,8 @@ class GroupRecord:
     @cached_property
     def _committed(self) -> list[Generation]:
         committed = sorted([*self.events["generation_committed"], *self.reconciliation.targets], key=lambda e: e.seq)
-        told = {member_id: name for member_id, (name, _) in self.processes.items()}
-        return [Generation.of(e, told) for e in committed if e.data["members"]]
+        names = {member_id: name for member_id, (name, _) in self.processes.items()}
+        return [Generation.of(e, names) for e in committed if e.data["members"]]
 
     @cached_property
     def reconciliation(self) -> Reconciliation:
@@ -217,9 +217,9 @@ class GroupRecord:
 
         A member of a KIP-848 group reports changes only, so its epochs in the coordinator's log count.
         """
-        told = {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
+        adoptions = {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
         epochs = {g.number for g in self.generations if g.by_broker}
-        return {each for each in told if each[1] not in epochs} | self.reconciliation.reached
+        return {adoption for adoption in adoptions if adoption[1] not in epochs} | self.reconciliation.reached
 
     @cached_property
     def by_number(self) -> dict[int, Generation]:
@@ -245,10 +245,10 @@ class GroupRecord:
 
     @cached_property
     def _writings(self) -> dict[int, list[Generation]]:
-        found: dict[int, list[Generation]] = defaultdict(list)
+        writings: dict[int, list[Generation]] = defaultdict(list)
         for generation in self.generations:
-            found[generation.number].append(generation)
-        return dict(found)
+            writings[generation.number].append(generation)
+        return dict(writings)
 
     @cached_property
     def processes(self) -> dict[str, Process]:
@@ -261,19 +261,19 @@ class GroupRecord:
         A member id that no process has reported belongs to the last process started by then under the member's instance
         id, or, if the member is dynamic, under its name.
         """
-        known = self._members.get(id(generation))
-        if known is None:
+        members = self._members.get(id(generation))
+        if members is None:
             rows = generation.event.data["members"]
-            known = {m["member_id"]: self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows}
-            self._members[id(generation)] = known
-        return known
+            members = {m["member_id"]: self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows}
+            self._members[id(generation)] = members
+        return members
 
     def present(self, generation: Generation) -> frozenset[Process]:
         """The processes in a generation."""
-        known = self._present.get(id(generation))
-        if known is None:
-            known = self._present[id(generation)] = frozenset(self.members_of(generation).values())
-        return known
+        processes = self._present.get(id(generation))
+        if processes is None:
+            processes = self._present[id(generation)] = frozenset(self.members_of(generation).values())
+        return processes
 
     def _latest(self, generation: Generation, row: Mapping[str, Any]) -> Process:
         instance, name = row.get("instance_id"), row["client_id"]
@@ -293,25 +293,25 @@ class GroupRecord:
     @cached_property
     def first_told(self) -> dict[Process, Event]:
         """Process -> the earliest event that it wrote."""
-        found: dict[Process, Event] = {}
+        first_events: dict[Process, Event] = {}
         for events in self.events.values():
             for event in events:
                 if event.src == "member":
                     process = event.member, event.incarnation
-                    if process not in found or event.mono_ns < found[process].mono_ns:
-                        found[process] = event
-        return found
+                    if process not in first_events or event.mono_ns < first_events[process].mono_ns:
+                        first_events[process] = event
+        return first_events
 
     @cached_property
     def last_told(self) -> dict[Process, int]:
         """Process -> time of the last event that it wrote, monotonic ns."""
-        found: dict[Process, int] = {}
+        times: dict[Process, int] = {}
         for events in self.events.values():
             for event in events:
                 if event.src == "member":
                     process = event.member, event.incarnation
-                    found[process] = max(found.get(process, 0), event.mono_ns)
-        return found
+                    times[process] = max(times.get(process, 0), event.mono_ns)
+        return times
 
     @cached_property
     def starts(self) -> dict[Process, Event]:
@@ -340,15 +340,15 @@ class GroupRecord:
     @cached_property
     def _kept(self) -> dict[Process | None, str]:
         """Process that claimed partitions when it joined -> its assignor, unless the name tells the protocol."""
-        found: dict[Process | None, str] = {}
+        assignors: dict[Process | None, str] = {}
         for generation in self.generations:
             if generation.by_broker or (generation.protocol in STRATEGIES and generation.protocol not in EITHER):
                 continue
             for member_id in generation.assigned:
                 with suppress(WireError):  # the laws report it
                     if generation.subscription_of(member_id).owned:
-                        found[self.processes.get(member_id)] = generation.protocol
-        return found
+                        assignors[self.processes.get(member_id)] = generation.protocol
+        return assignors
 
     def start_of(self, member_id: str) -> Event | None:
         """The ``start`` event of the process with a member id; None for members that report nothing."""
@@ -379,19 +379,19 @@ class GroupRecord:
 
     def count_of(self, topic: str, at_ns: int) -> int | None:
         """Partition count of a topic at a time: the last count known by then, otherwise the first known later."""
-        known = self._counts_of.get(topic)
-        if known is None:
+        counts = self._counts_of.get(topic)
+        if counts is None:
             return None
-        return known[max(0, bisect_right(known, at_ns, key=lambda each: each[0]) - 1)][1]
+        return counts[max(0, bisect_right(counts, at_ns, key=lambda row: row[0]) - 1)][1]
 
     @cached_property
     def _counts_of(self) -> dict[str, list[tuple[int, int]]]:
         """Topic -> (time, partition count), by time."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        counts: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for ns, topics in self.counts:
             for topic, count in topics.items():
-                found[topic].append((ns, count))
-        return dict(found)
+                counts[topic].append((ns, count))
+        return dict(counts)
 
     def ended(self, from_ns: int, until_ns: int) -> list[Span]:
         """The intervals that an event ended between two times (inclusive), by end time."""
@@ -452,9 +452,9 @@ class RunRecord:
 
 def lost_with(ack: Event, truncated: Truncations) -> Truncation | None:
     """The truncation that lost an acknowledged record; None if it was not lost."""
-    for each in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
-        if ack.mono_ns < each.event.mono_ns and each.covers(ack.data["offset"]):
-            return each
+    for truncation in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
+        if ack.mono_ns < truncation.event.mono_ns and truncation.covers(ack.data["offset"]):
+            return truncation
     return None
 
 

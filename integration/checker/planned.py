@@ -111,9 +111,9 @@ class Planned:
         gave_up = self._gave_up(before)
         heard = [self._heard(one, other, gave_up and (not number or change.alone is not None))
                  for number, (one, other) in enumerate(rounds)]  # fmt: skip
-        if isinstance(reason := next((each for each in heard if isinstance(each, str)), None), str):
+        if isinstance(reason := next((answer for answer in heard if isinstance(answer, str)), None), str):
             return reason
-        within = sum(each for each in heard if not isinstance(each, str))
+        within = sum(answer for answer in heard if not isinstance(answer, str))
         early = gave_up and all(self._early(process) for one, other in rounds for process in self._shared(one, other))
         if gone is not None and not gave_up:
             within *= 2  # as T1 grants it
@@ -129,11 +129,11 @@ class Planned:
     def _why_unplanned(self, change: Transition) -> str | None:
         if not change.triggers and not change.requests:
             return UNEXPLAINED
-        if any(each.kind.startswith("fault_") for each in change.triggers) or self._fault_at(change):
+        if any(trigger.kind.startswith("fault_") for trigger in change.triggers) or self._fault_at(change):
             return FAULT
-        for each in change.triggers:
-            broke = each.kind == "exit" and each.data["code"] and not each.data.get("asked")
-            if broke or (each.kind == "admin_change" and each.data["change"] not in _PLANNED_CHANGES):
+        for trigger in change.triggers:
+            broke = trigger.kind == "exit" and trigger.data["code"] and not trigger.data.get("asked")
+            if broke or (trigger.kind == "admin_change" and trigger.data["change"] not in _PLANNED_CHANGES):
                 return UNPLANNED
         ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in _ENDS}
         committed = [g for g in (change.before, *change.generations) if g is not None]
@@ -220,11 +220,11 @@ class Planned:
     @cached_property
     def _adopted(self) -> Mapping[int, int]:
         """Generation -> when its first member adopted it."""
-        found: dict[int, int] = {}
+        times: dict[int, int] = {}
         for event in self._record.events["generation"]:
             number = event.data["generation"]
-            found[number] = min(found.get(number, event.mono_ns), event.mono_ns)
-        return found
+            times[number] = min(times.get(number, event.mono_ns), event.mono_ns)
+        return times
 
     @cached_property
     def _revoked(self) -> list[int]:
@@ -243,16 +243,16 @@ class Planned:
     @cached_property
     def _busy(self) -> list[tuple[int, int]]:
         """When a member could not join: begin and end, by begin."""
-        return sorted(each for events in self._told.values() for each in _occupied(events))
+        return sorted(interval for events in self._told.values() for interval in _occupied(events))
 
     @cached_property
     def _told(self) -> Mapping[Process, list[Event]]:
         """What each process wrote, in order."""
-        found: dict[Process, list[Event]] = {}
-        for event in sorted((e for each in self._record.events.values() for e in each if e.src == "member"),
+        by_process: dict[Process, list[Event]] = {}
+        for event in sorted((e for events in self._record.events.values() for e in events if e.src == "member"),
                             key=lambda e: (e.mono_ns, e.seq)):  # fmt: skip
-            found.setdefault((event.member, event.incarnation), []).append(event)
-        return found
+            by_process.setdefault((event.member, event.incarnation), []).append(event)
+        return by_process
 
 
 def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:

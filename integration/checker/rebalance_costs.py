@@ -51,7 +51,7 @@ def gaps(record: GroupRecord) -> list[Gap]:
     topic-partition that nobody owns then. The second kind starts when the last owner's interval ended; without one,
     with the first generation that had to assign the topic-partition.
     """
-    found = [
+    all_gaps = [
         Gap(span.tp, span.interval.start_ns - round(ms * 1e6), span.interval.start_ns, True)
         for span in record.spans
         if (ms := span.interval.gap_before_ms)
@@ -63,8 +63,8 @@ def gaps(record: GroupRecord) -> list[Gap]:
     for tp in _due(record, end_ns):
         from_ns = last[tp] if tp in last else _due_since(record, tp)
         if from_ns < end_ns:
-            found.append(Gap(tp, from_ns, end_ns, False))
-    return sorted(found, key=lambda gap: (gap.tp, gap.from_ns))
+            all_gaps.append(Gap(tp, from_ns, end_ns, False))
+    return sorted(all_gaps, key=lambda gap: (gap.tp, gap.from_ns))
 
 
 def _watched_until(record: GroupRecord) -> int:
@@ -72,8 +72,10 @@ def _watched_until(record: GroupRecord) -> int:
     closing = record.events["closing"]
     if closing:
         return closing[0].mono_ns
-    said = (e.mono_ns for kind, events in record.events.items() if kind != "exit" for e in events if e.src == "harness")
-    return max(said, default=0)
+    times = (
+        e.mono_ns for kind, events in record.events.items() if kind != "exit" for e in events if e.src == "harness"
+    )
+    return max(times, default=0)
 
 
 def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
@@ -95,11 +97,11 @@ def _due_since(record: GroupRecord, tp: TopicPartition) -> int:
 
 
 def _topics(generation: Generation, members: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    topics: set[str] = set()
     for member in members:
         with suppress(WireError):  # the laws report it
-            found |= generation.topics_of(member)
-    return found
+            topics |= generation.topics_of(member)
+    return topics
 
 
 @dataclass(frozen=True)
@@ -165,11 +167,11 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
 
     Cost: O(n log n) for n intervals and consumed runs, plus `transitions`.
     """
-    found = list(transitions(record))
-    named = [_named(record, transition) for transition in found]
+    changes = list(transitions(record))
+    named = [_named(record, transition) for transition in changes]
     begins = [
         (0 if transition.rest is None else transition.rest.mono_ns) if step is None else step.mono_ns
-        for transition, step in zip(found, named, strict=True)
+        for transition, step in zip(changes, named, strict=True)
     ]
     # Also steps that never became stable: their gaps do not count for the step before.
     edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
@@ -193,10 +195,10 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
             ms=None if step is None else max(0.0, (transition.end.data["adopted_ns"] - step.mono_ns) / 1e6),
             stop_ms=max(stops[begin], default=0.0),
             downtime_ms=sum(stops[begin]),
-            moves=sum(each.moved for each in mine),
-            least=_sum(each.fewest for each in mine),
-            needless=_sum(each.needless for each in mine),
-            returned=sum(each.returned for each in mine),
+            moves=sum(rebalance.moved for rebalance in mine),
+            least=_sum(rebalance.fewest for rebalance in mine),
+            needless=_sum(rebalance.needless for rebalance in mine),
+            returned=sum(rebalance.returned for rebalance in mine),
             duplicates=again[begin],
             asked=transition.asked,
             killed=any(e.kind == "fault_begin" and e.data["fault"] == "kill" for e in transition.triggers),
@@ -204,19 +206,19 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
             from_ns=begin,
             until_ns=transition.end.mono_ns,
         )
-        for transition, step, begin in zip(found, named, begins, strict=True)
+        for transition, step, begin in zip(changes, named, begins, strict=True)
         for mine in [_in(transition, rebalances)]
     ]
 
 
 def _in(transition: Transition, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
     numbers = {generation.number for generation in transition.generations}
-    return [each for each in rebalances if each.counted and each.generations[-1] in numbers]
+    return [rebalance for rebalance in rebalances if rebalance.counted and rebalance.generations[-1] in numbers]
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(value or 0 for value in known)
+    numbers = list(values)
+    return None if None in numbers else sum(value or 0 for value in numbers)
 
 
 def _named(record: GroupRecord, transition: Transition) -> Event | None:
@@ -235,6 +237,6 @@ def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
     for event in record.events["consume"]:
         for run in event.data["offsets"]:
             tp = TopicPartition(run["topic"], run["partition"])
-            if (known := reached.get(tp, -1)) >= run["first"]:
-                yield event.mono_ns, min(known, run["last"]) - run["first"] + 1
-            reached[tp] = max(known, run["last"])
+            if (last_offset := reached.get(tp, -1)) >= run["first"]:
+                yield event.mono_ns, min(last_offset, run["last"]) - run["first"] + 1
+            reached[tp] = max(last_offset, run["last"])

@@ -71,36 +71,44 @@ class Reconciliation:
     @classmethod
     def of(cls, group: str, events: Sequence[Event], in_classic: Mapping[str, int] | None = None) -> Reconciliation:
         """Replay ``broker_assigned`` events, in the order of the log; `in_classic` as in the class."""
-        found, state = cls(in_classic=in_classic or {}), BrokerGroup(group)
+        reconciliation, state = cls(in_classic=in_classic or {}), BrokerGroup(group)
         names: dict[str, str] = {}
         for event in events:
             names |= event.data.get("names", {})
         left: dict[str, str] = {}  # instance id -> member id, of static members removed since the last target
         for event in events:
-            said = BrokerAssigned(
+            entry = BrokerAssigned(
                 event.data["record"], group, event.member_id, event.data.get("fields"), event.data.get("pattern")
             )
-            before = state.members.get(said.member or "")
-            state.take(said)
+            before = state.members.get(entry.member or "")
+            state.take(entry)
             names |= state.names
-            found.unnamed |= topic_ids(said.fields) - names.keys()
-            found._step(event, state, before.client_id if before is not None else "", names)
-            if said.record == MEMBER and said.fields is None and before is not None and before.instance_id is not None:
+            reconciliation.unnamed |= topic_ids(entry.fields) - names.keys()
+            reconciliation._step(event, state, before.client_id if before is not None else "", names)
+            if (
+                entry.record == MEMBER
+                and entry.fields is None
+                and before is not None
+                and before.instance_id is not None
+            ):
                 left[before.instance_id] = before.member_id
-            member = state.members.get(said.member or "")
+            member = state.members.get(entry.member or "")
             # A static member that returns replaces its row within the same target.
             back = (
-                said.record == TARGET and said.fields is not None and member is not None and member.instance_id in left
+                entry.record == TARGET
+                and entry.fields is not None
+                and member is not None
+                and member.instance_id in left
             )
-            if said.record == TARGET_EPOCH and said.fields is not None:
+            if entry.record == TARGET_EPOCH and entry.fields is not None:
                 left.clear()
             elif not back or state.epoch != state.target_epoch:
                 continue
             elif member is not None and member.instance_id is not None:
                 del left[member.instance_id]
             _, fields = committed(as_generation(state, names))
-            found.targets.append(replace(event, data={**event.data, **fields}))
-        return found
+            reconciliation.targets.append(replace(event, data={**event.data, **fields}))
+        return reconciliation
 
     def _step(self, event: Event, state: BrokerGroup, client_before: str, names: Mapping[str, str]) -> None:
         record, member_id = event.data["record"], event.member_id or ""
@@ -123,17 +131,17 @@ class Reconciliation:
     def at(self, member_id: str, ns: int) -> Current | None:
         """What one member had at a time (monotonic ns); None before its first record."""
         rows = self.of_member(member_id)
-        at = bisect_right(rows, ns, key=lambda each: each.event.mono_ns)
+        at = bisect_right(rows, ns, key=lambda row: row.event.mono_ns)
         return rows[at - 1] if at else None
 
     @cached_property
     def _by_member(self) -> dict[str, list[Current]]:
-        found: dict[str, list[Current]] = defaultdict(list)
-        for each in self.currents:
-            found[each.member_id].append(each)
-        return found
+        by_member: dict[str, list[Current]] = defaultdict(list)
+        for current in self.currents:
+            by_member[current.member_id].append(current)
+        return by_member
 
     @cached_property
     def reached(self) -> set[tuple[str, int]]:
         """(member id, epoch) for every epoch that a member reached."""
-        return {(each.member_id, each.epoch) for each in self.currents if not each.removed}
+        return {(current.member_id, current.epoch) for current in self.currents if not current.removed}

@@ -91,7 +91,7 @@ class Transition:
         A member may request one rebalance per generation that it adopted, after the rest that its assignor promises
         (``rest_s``). Other requests allow nothing: a storm of them is found by its generations.
         """
-        found: set[tuple[str | None, int, int]] = set()
+        adoptions: set[tuple[str | None, int, int]] = set()
         for request in self.requests:
             process = request.member, request.incarnation
             adopted = [
@@ -100,8 +100,8 @@ class Transition:
                 if (e.member, e.incarnation) == process and e.mono_ns < request.mono_ns
             ]
             if adopted and request.mono_ns - adopted[-1].mono_ns >= self._rest_s(request) * 1e9:
-                found.add((*process, adopted[-1].data["generation"]))
-        return len(found)
+                adoptions.add((*process, adopted[-1].data["generation"]))
+        return len(adoptions)
 
     def _rest_s(self, request: Event) -> float:
         """The rest that a member's assignor was made with; the default if the history does not have it."""
@@ -164,9 +164,9 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
 
 def needed_moves(before: Generation, after: Generation) -> int:
     """The fewest moves from one generation after which the members of another are balanced, if they subscribe alike."""
-    held = Counter(owner for tp, owner in before.owners.items() if tp in after.owners)  # topics may have changed
+    counts = Counter(owner for tp, owner in before.owners.items() if tp in after.owners)  # topics may have changed
     staying = [o for o in before.identities.values() if o in set(after.identities.values())]
-    return held.total() - most_kept([held[o] for o in staying], len(after.assigned), len(after.owners))
+    return counts.total() - most_kept([counts[o] for o in staying], len(after.assigned), len(after.owners))
 
 
 def subscribe_alike(before: Generation, after: Generation) -> bool:
@@ -185,11 +185,11 @@ def subscribe_alike(before: Generation, after: Generation) -> bool:
     return True
 
 
-def most_kept(held: Collection[int], members: int, partitions: int) -> int:
+def most_kept(counts: Collection[int], members: int, partitions: int) -> int:
     """The most partitions that can keep their owner when `partitions` are spread evenly over `members`.
 
     Args:
-        held: Number of partitions of each staying member.
+        counts: Number of partitions of each staying member.
         members: Number of members, staying and new.
         partitions: Number of partitions.
 
@@ -197,4 +197,4 @@ def most_kept(held: Collection[int], members: int, partitions: int) -> int:
     6
     """
     quota, extra = divmod(partitions, members)
-    return sum(min(count, quota) for count in held) + min(extra, sum(count > quota for count in held))
+    return sum(min(count, quota) for count in counts) + min(extra, sum(count > quota for count in counts))

@@ -55,10 +55,10 @@ class Verdict:
     def words(self) -> str:
         """How many laws held, were broken, and had nothing to judge."""
         broken = {violation.law for violation in self.violations}
-        held = sum(1 for law, times in self.checked.items() if times and law not in broken)
-        idle = len(LAWS) - held - len(broken)
+        successes = sum(1 for law, times in self.checked.items() if times and law not in broken)
+        idle = len(LAWS) - successes - len(broken)
         failed = f"{len(broken)} {'law is' if len(broken) == 1 else 'laws are'} broken, " if broken else ""
-        return f"{failed}{held} of {len(LAWS)} laws held, {idle} had nothing to judge"
+        return f"{failed}{successes} of {len(LAWS)} laws held, {idle} had nothing to judge"
 
     @property
     def laws(self) -> str:
@@ -84,41 +84,41 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
     """
     known_laws(require)
     run = RunRecord.of(history)
-    found = Findings(checked=dict.fromkeys(LAWS, 0))
+    findings = Findings(checked=dict.fromkeys(LAWS, 0))
     for record in run.groups.values():
-        found.unknown += [*_unread(record), *_given_up(record)]
+        findings.unknown += [*_unread(record), *_given_up(record)]
         if (record.events["generation"] or record.events["start"]) and not record.generations:
-            found.unknown.append(
+            findings.unknown.append(
                 f"group {record.group!r} has no generation from the coordinator log: the group was never created, or "
                 "this part of the history is missing"
             )
             continue
-        judge_group(record, run, found)
-    judge_records(run, found)
+        judge_group(record, run, findings)
+    judge_records(run, findings)
     if any(record.broker_assigned for record in run.groups.values()):
         for law in LAWS:
-            if not found.checked[law] and law not in found.skipped:
-                found.not_judged(law, NOTHING[law])
-    if not any(found.checked.values()) and not found.unknown:
-        found.unknown.append("nothing to judge: the history has no generation and no sent record")
+            if not findings.checked[law] and law not in findings.skipped:
+                findings.not_judged(law, NOTHING[law])
+    if not any(findings.checked.values()) and not findings.unknown:
+        findings.unknown.append("nothing to judge: the history has no generation and no sent record")
     for law in require:
-        if not found.checked[law]:
-            why = "; ".join(found.skipped.get(law, ())) or "the history has no event that it judges"
-            found.unknown.append(f"law {law} is required but was not judged: {why}")
-    found.unknown = list(dict.fromkeys(found.unknown))
+        if not findings.checked[law]:
+            why = "; ".join(findings.skipped.get(law, ())) or "the history has no event that it judges"
+            findings.unknown.append(f"law {law} is required but was not judged: {why}")
+    findings.unknown = list(dict.fromkeys(findings.unknown))
     value: bool | None
     if history.problems:
         value = None
-    elif found.violations:
+    elif findings.violations:
         value = False
     else:
-        value = None if found.unknown else True
+        value = None if findings.unknown else True
     return Verdict(
         value,
-        tuple(found.violations),
-        (*history.problems, *found.unknown),
-        found.checked,
-        {law: dict(found.skipped[law]) for law in LAWS if law in found.skipped},
+        tuple(findings.violations),
+        (*history.problems, *findings.unknown),
+        findings.checked,
+        {law: dict(findings.skipped[law]) for law in LAWS if law in findings.skipped},
         history.facts,
         _measures(run),
         tuple(span.interval for record in run.groups.values() for span in record.spans),
@@ -161,21 +161,21 @@ def _unread(record: GroupRecord) -> list[str]:
 def _given_up(record: GroupRecord) -> list[str]:
     """Conditions for which the harness waited in vain before the run ended or continued."""
     group = f"group {record.group!r}"
-    found = []
+    reasons = []
     for event in record.events["not_stable"]:
         due = "; ".join(event.data["due"][:SHOWN])
-        found.append(f"{group} was not stable after {event.data['waited_s']:g} s; due: {due}")
+        reasons.append(f"{group} was not stable after {event.data['waited_s']:g} s; due: {due}")
     for event in record.events["not_drained"]:
         left = sum(row["end"] - row["offset"] for row in event.data["left"])
         places = all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["left"]])
-        found.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
+        reasons.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
     for event in record.events["not_over"]:
-        found.append(f"the harness waited {event.data['waited_s']:g} s without success: {event.data['awaited']}")
+        reasons.append(f"the harness waited {event.data['waited_s']:g} s without success: {event.data['awaited']}")
     for event in record.events["error"]:
         if event.src == "harness" and event.data.get("fatal"):
             first_line, *_ = event.data["message"].splitlines() or [""]
-            found.append(f"the harness gave up: {event.data['error']}: {first_line}")
-    return found
+            reasons.append(f"the harness gave up: {event.data['error']}: {first_line}")
+    return reasons
 
 
 def _measures(run: RunRecord) -> dict[str, Any]:
@@ -199,7 +199,9 @@ def _measures(run: RunRecord) -> dict[str, Any]:
     return {
         "steps": [asdict(cost) for _, cost in steps],
         "generations": [row for record in run.groups.values() for row in _generations(record)],
-        "rebalances": [{"group": group, **each.as_json()} for group, found in rebalances.items() for each in found],
+        "rebalances": [
+            {"group": group, **rebalance.as_json()} for group, rows in rebalances.items() for rebalance in rows
+        ],
         "downtime_ms": dict(downtime),
         "overlap_ms": dict(overlap),
         "longest_gap_ms": longest,

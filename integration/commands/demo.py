@@ -131,12 +131,12 @@ class Demo:
         for number, (title, play) in enumerate(parts, 1):
             self.console.rule(f"{number} of {many}: {title}", align="left")
             part_began = time.monotonic()
-            found = play()
+            outcome = play()
             took = f"{time.monotonic() - part_began:.0f} s"
-            if isinstance(found, Report):
-                report, value = found, found.value
+            if isinstance(outcome, Report):
+                report, value = outcome, outcome.value
             else:
-                value = found.verdict.value
+                value = outcome.verdict.value
             values.append(value)
             self._verdict(title, value, took)
         if self.spark:
@@ -316,9 +316,9 @@ class Demo:
                     f"the Spark job did not end within {self.spark_timeout_s:g} s{at}. --spark-timeout gives it more"
                 ) from slow
         if done.returncode:
-            said = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(STAGE))
+            error_output = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(STAGE))
             raise HarnessError(
-                f"the Spark job failed (exit {done.returncode}): {said.removeprefix('error: ').strip()[-2000:]}"
+                f"the Spark job failed (exit {done.returncode}): {error_output.removeprefix('error: ').strip()[-2000:]}"
             )
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         return self._compare(answer, truth)

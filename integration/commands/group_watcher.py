@@ -60,8 +60,8 @@ class GroupView:
         """The view as plain values; `kafka_assignors/operator/cli/schemas/watch.json` describes it."""
         return {
             "group": self.group, "state": self.state, "protocol": self.protocol, "members": list(self.members),
-            "owned": [vars(o) for o in self.owned], "silent": [vars(each) for each in self.silent],
-            "rebalances": [each.as_json() for each in self.rebalances], "log_read": self.log_read,
+            "owned": [vars(o) for o in self.owned], "silent": [vars(silence) for silence in self.silent],
+            "rebalances": [rebalance.as_json() for rebalance in self.rebalances], "log_read": self.log_read,
             "polled": list(self.polled),
         }  # fmt: skip
 
@@ -113,12 +113,12 @@ class GroupWatcher:
         return self._there(self._changes(readings))
 
     def _changes(self, readings: Sequence[Reading]) -> Iterator[tuple[str, Changes]]:
-        for each in readings:
-            counted = each.totals.rebalances
-            before = self._causes.get(each.group, counted)
-            self._causes[each.group] = counted
+        for reading in readings:
+            counted = reading.totals.rebalances
+            before = self._causes.get(reading.group, counted)
+            self._causes[reading.group] = counted
             new = tuple(cause for cause, count in counted.items() for _ in range(count - before[cause]))
-            yield each.group, (each.told, not each.may_miss, new if each.may_miss else ())
+            yield reading.group, (reading.told, not reading.may_miss, new if reading.may_miss else ())
 
     def _there(self, groups: Iterable[tuple[str, Changes | tuple[()]]]) -> list[GroupView]:
         """The views of groups. One that a pattern meant, or no name, may be gone meanwhile."""
@@ -132,7 +132,7 @@ class GroupWatcher:
         return sorted(views, key=_trouble) if self._found else views
 
     def _view(
-        self, group: str, told: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()
+        self, group: str, rebalances: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()
     ) -> GroupView:
         live = self._cluster.group(group)
         protocol = live.protocol
@@ -150,8 +150,8 @@ class GroupWatcher:
         return GroupView(
             group, live.state, protocol, tuple(sorted(names.values())),
             tuple(Ownership(names[owner[tp]], tp.topic, tp.partition, positions[tp].lag) for tp in sorted(owner)),
-            tuple(Silent(names[each.member], each.for_s, each.lag_growth) for each in silent.values()),
-            told, log_read, polled,
+            tuple(Silent(names[silence.member], silence.for_s, silence.lag_growth) for silence in silent.values()),
+            rebalances, log_read, polled,
         )  # fmt: skip
 
     def _follow(self) -> Monitor:
@@ -170,32 +170,34 @@ class GroupWatcher:
 
 def _trouble(view: GroupView) -> tuple[int, int, str]:
     """The order of groups: those with silent members first, then by lag, the largest first."""
-    return -len(view.silent), -sum(each.lag or 0 for each in view.owned), view.group
+    return -len(view.silent), -sum(ownership.lag or 0 for ownership in view.owned), view.group
 
 
 def table(view: GroupView) -> Table:
     """A group: a row per member, with the lag of each of its partitions."""
     title = f"{view.group}: {view.state}, {view.protocol or '-'}"
-    told = Table("member", "partitions", "lag", "lag per partition", "seen", title=Text(printable(title)))
-    silent = {each.member: each for each in view.silent}
+    member_table = Table("member", "partitions", "lag", "lag per partition", "seen", title=Text(printable(title)))
+    silent = {silence.member: silence for silence in view.silent}
     for member in view.members:
         mine = [o for o in view.owned if o.member == member]
         lags = [o.lag for o in mine if o.lag is not None]
         owns = "  ".join(f"{o.topic}-{o.partition}: {'-' if o.lag is None else o.lag}" for o in mine)
         seen = f"[yellow]{_silence(silent[member])}[/]" if member in silent else ""
-        told.add_row(Text(printable(member)), str(len(mine)), str(sum(lags)) if lags else "-", owns or "-", seen)
-    return told
+        member_table.add_row(
+            Text(printable(member)), str(len(mine)), str(sum(lags)) if lags else "-", owns or "-", seen
+        )
+    return member_table
 
 
 def news(view: GroupView) -> Iterator[str]:
     """The rebalances of a view, a line each."""
-    for each in view.rebalances:
-        at = time.strftime("%H:%M:%S", time.localtime(each.ts_ms / 1000))
-        unit = "epoch" if each.by_broker else "generation"
-        numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
-        causes = ", ".join(f"{cause.kind} {cause.who or cause.detail}".rstrip() for cause in each.causes)
-        cost = f"moved {each.moved}" + (f", needless {each.needless}" if each.needless else "")
-        stop = ", every member stopped" if each.eager else ""
+    for rebalance in view.rebalances:
+        at = time.strftime("%H:%M:%S", time.localtime(rebalance.ts_ms / 1000))
+        unit = "epoch" if rebalance.by_broker else "generation"
+        numbers = "-".join(map(str, dict.fromkeys((rebalance.generations[0], rebalance.generations[-1]))))
+        causes = ", ".join(f"{cause.kind} {cause.who or cause.detail}".rstrip() for cause in rebalance.causes)
+        cost = f"moved {rebalance.moved}" + (f", needless {rebalance.needless}" if rebalance.needless else "")
+        stop = ", every member stopped" if rebalance.eager else ""
         yield printable(f"{at} {view.group} {unit} {numbers}: {causes}; {cost}{stop}")
     for cause in view.polled:
         yield printable(f"{view.group}: changed between two looks: {cause}")

@@ -66,10 +66,10 @@ def _histories(path: Path) -> list[Path]:
     """The folders with a history, below a folder or the folder itself."""
     if not path.is_dir():
         raise ConfigError(f"{path} is not a folder; name the history folder of a run, or one above it")
-    found = sorted({file.parent for file in path.rglob("*.jsonl")})
-    if not found:
+    folders = sorted({file.parent for file in path.rglob("*.jsonl")})
+    if not folders:
         raise ConfigError(f"{path} has no *.jsonl history, at any depth")
-    return found
+    return folders
 
 
 def draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
@@ -86,7 +86,7 @@ def draw(file: Path | None, groups: Sequence[GroupResult]) -> None:
     drawing.png([(f"{drawn.title}: verdict {word}", drawn.svg), *below], file)
 
 
-def show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] | None = None) -> None:
+def show(verdict: Verdict, folder: Path, as_json: bool, figures: Mapping[str, Any] | None = None) -> None:
     """Print a verdict, with figures of the run if there are any, and where its history is kept."""
     if as_json:
         answer = {
@@ -99,13 +99,13 @@ def show(verdict: Verdict, folder: Path, as_json: bool, told: Mapping[str, Any] 
             ],
             "unknown": list(verdict.unknown),
             "folder": str(folder),
-            **(told or {}),
+            **(figures or {}),
         }
         print(json.dumps(answer))
     else:
         from ..report.report import verdict_lines
 
         print("\n".join(verdict_lines(verdict)))
-        if told is not None:
-            print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
+        if figures is not None:
+            print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in figures.items()))
         print(f"kept in {folder}")

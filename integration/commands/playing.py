@@ -116,8 +116,8 @@ def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> in
     page, history, failure = played.page.resolve(), played.history.resolve(), played.spark_failure
     if as_json:
         runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
-        told = {"value": report.value, "seconds": round(seconds, 1), "page": str(page), "history": str(history)}
-        print(json.dumps({**told, "spark_failure": failure or None, "groups": runs}))
+        answer = {"value": report.value, "seconds": round(seconds, 1), "page": str(page), "history": str(history)}
+        print(json.dumps({**answer, "spark_failure": failure or None, "groups": runs}))
     else:
         word = {True: "true", False: "FALSE", None: "UNKNOWN"}[report.value]
         console = stdout_console()
@@ -219,10 +219,10 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             facts = (("broker", f"{place}, Kafka {broker.version}"),)
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
-        told = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
+        figures = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
         _keep(result, folder, facts)
         draw(asked.png, (result,))
-        show(result.verdict, folder, asked.as_json, told)
+        show(result.verdict, folder, asked.as_json, figures)
         return exit_code(result.verdict.value)
 
 
@@ -251,7 +251,7 @@ def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: As
 
 
 def _tell_again(asked: Asked, seed: int) -> None:
-    given = [word for each in asked.assignors for word in ("--assignor", each)]
+    given = [word for assignor in asked.assignors for word in ("--assignor", assignor)]
     given += [] if asked.client is None else ["--client", asked.client]
     given += [] if asked.minutes is None else ["--minutes", f"{asked.minutes:g}"]
     again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given])

@@ -67,10 +67,10 @@ def seeds_of(text: str) -> range:
     Raises:
         ConfigError: `text` has another form.
     """
-    found = _SPAN.fullmatch(text)
-    if found is None or int(found[2]) < int(found[1]):
+    span = _SPAN.fullmatch(text)
+    if span is None or int(span[2]) < int(span[1]):
         raise ConfigError(f"--seeds {text}: expected A..B, two numbers in ascending order, such as 0..99")
-    return range(int(found[1]), int(found[2]) + 1)
+    return range(int(span[1]), int(span[2]) + 1)
 
 
 def scenario_of_seed(
@@ -134,8 +134,10 @@ def summary(rows: Iterable[SeedResult], asked: int) -> str:
     rows = list(rows)
     counts = {word: sum(row.value is value for row in rows) for word, value in _WORDS.items()}
     left = asked - len(rows)
-    told = [f"{count} {word}" for word, count in counts.items() if count] + ([f"{left} not played yet"] if left else [])
-    return f"{asked} seeds: {', '.join(told)}"
+    parts = [f"{count} {word}" for word, count in counts.items() if count] + (
+        [f"{left} not played yet"] if left else []
+    )
+    return f"{asked} seeds: {', '.join(parts)}"
 
 
 def together(rows: Iterable[SeedResult], asked: int) -> bool | None:

@@ -113,9 +113,9 @@ def up(
 def _partition_counts(given: Sequence[str]) -> dict[str, int]:
     """Parse the user's topics, each ``NAME:COUNT``, to topic -> partition count."""
     made = {}
-    for each in given:
-        name, _, count = each.rpartition(":")
+    for topic in given:
+        name, _, count = topic.rpartition(":")
         if not name or not count.isdecimal() or int(count) < 1:
-            raise ConfigError(f"--topic {each} is not NAME:COUNT, e.g. orders:6")
+            raise ConfigError(f"--topic {topic} is not NAME:COUNT, e.g. orders:6")
         made[name] = int(count)
     return made

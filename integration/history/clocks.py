@@ -72,17 +72,17 @@ def retimed(files: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
     edge = len(calm) // 100
     if not calm or calm[-1 - edge] - calm[edge] <= MOVED_MS * _MS:
         return {name: list(its) for name, its in files.items()}
-    found: dict[str, list[Event]] = {}
+    corrected_files: dict[str, list[Event]] = {}
     for name, its in files.items():
-        found[name] = list(its)
+        corrected_files[name] = list(its)
         if its and not _reads_both(its[0]):
             latest = 0
             for at, event in enumerate(its):
                 mono_ns = event.ts_ns - _offset(samples, event.ts_ns)
                 # A member's own events keep their order; those of the coordinator log need not.
                 latest = max(latest, mono_ns) if event.src == "member" else mono_ns
-                found[name][at] = replace(event, mono_ns=latest)
-    return found
+                corrected_files[name][at] = replace(event, mono_ns=latest)
+    return corrected_files
 
 
 def _reads_both(event: Event) -> bool:

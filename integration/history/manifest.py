@@ -16,10 +16,10 @@ VERSION = 1
 def problems(folder: Path, events: Iterable[Event]) -> Iterator[str]:
     """Differences between a folder and its manifest."""
     try:
-        known = json.loads((folder / NAME).read_text("utf-8"))
-        runs, files = list(known["runs"]), dict(known["files"])
-        if known["v"] != VERSION:
-            yield f"{NAME}: unknown version {known['v']!r}; this version reads {VERSION}"
+        manifest = json.loads((folder / NAME).read_text("utf-8"))
+        runs, files = list(manifest["runs"]), dict(manifest["files"])
+        if manifest["v"] != VERSION:
+            yield f"{NAME}: unknown version {manifest['v']!r}; this version reads {VERSION}"
             return
     except FileNotFoundError:
         yield f"{NAME} is missing, so the files of the run are unknown"

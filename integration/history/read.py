@@ -104,25 +104,25 @@ def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]
 
 def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str]:
     """Compare the ends that the harness saw with how the files end."""
-    told, ended, joined = set(), {}, set()
+    recorded_processes, ended, joined = set(), {}, set()
     for event in events:
         process = event.group, event.member, event.incarnation
         if event.src == "member":
-            told.add(process)
+            recorded_processes.add(process)
         elif event.kind == "exit":
             ended[process] = int(event.data["code"])
         elif event.kind == "generation_committed":
             joined |= {(event.group, member["client_id"]) for member in event.data["members"]}
-    found = []
+    problems = []
     for name, last in unsealed.items():
         killed = ended.get((last.group, last.member, last.incarnation), 0) < 0
         if last.src in _WRITERS and not (last.src == "member" and killed):
-            found.append(
+            problems.append(
                 f"{name}: has no end event: the file was cut off, or something other than the harness killed its writer"
             )
-    begun = {process[:2] for process in told}
+    begun = {process[:2] for process in recorded_processes}
     for process, code in ended.items():
         # A member killed at once may have written nothing, but not if it joined the group.
-        if process not in told and (code >= 0 or process[:2] in joined - begun):
-            found.append(f"the history of member {process[1]!r} of group {process[0]!r} is missing")
-    return found
+        if process not in recorded_processes and (code >= 0 or process[:2] in joined - begun):
+            problems.append(f"the history of member {process[1]!r} of group {process[0]!r} is missing")
+    return problems

@@ -27,8 +27,8 @@ def fault_of(row: Any) -> str | None:
 
 @cache
 def _schema() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(files(__package__).joinpath("history.schema.json").read_text("utf-8"))
-    return found
+    schema: Mapping[str, Any] = json.loads(files(__package__).joinpath("history.schema.json").read_text("utf-8"))
+    return schema
 
 
 @cache

@@ -65,8 +65,8 @@ class Control:
 
     def _listen(self) -> None:
         rest = b""
-        while told := os.read(0, 4096):
-            *lines, rest = (rest + told).split(b"\n")
+        while chunk := os.read(0, 4096):
+            *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 try:
                     self._obey(line.decode())

@@ -155,7 +155,7 @@ class CoordinatorLog:
                     return Joined(generation.generation, protocol, member.member_id, gone, _owns(member))
         return None
 
-    def reconciled(self, client_id: str, at_ms: int, held: frozenset[TopicPartition]) -> Joined | None:
+    def reconciled(self, client_id: str, at_ms: int, owned_partitions: frozenset[TopicPartition]) -> Joined | None:
         """The last current assignment of a client in a KIP-848 group that was committed by a time (wall clock, ms).
 
         The coordinator may be ahead of the client, which reconciles one assignment after the other: the last assignment
@@ -166,7 +166,7 @@ class CoordinatorLog:
         if not rows:
             return None
         there = [row for row in rows if row.assigned is not None]
-        same = [row for row in there if row.assigned == held]
+        same = [row for row in there if row.assigned == owned_partitions]
         row = (same or there or rows)[-1]
         return Joined(row.epoch, "", row.member_id, rows[-1].assigned is None, True)
 
@@ -277,23 +277,25 @@ class CoordinatorLog:
                 fields["names"] = names
             self._writer.write(kind, **stamp, **fields)
 
-    def _named(self, said: BrokerAssigned) -> dict[str, str]:
+    def _named(self, entry: BrokerAssigned) -> dict[str, str]:
         """The names of the topics whose ids a record has. Brokers are asked once per topic: ids are never reused."""
-        self._names |= told_names(said)
-        wanted = topic_ids(said.fields)
+        self._names |= told_names(entry)
+        wanted = topic_ids(entry.fields)
         if missing := wanted - self._names.keys():
             with suppress(KafkaError), closing(KafkaAdminClient(**self._connection.kafka_python())) as admin:
-                found = {printed_id(t["topic_id"]): t["name"] for t in admin.describe_topics() if t.get("topic_id")}
-                self._names |= {each: found[each] for each in missing if each in found}
-        return {each: self._names[each] for each in wanted if each in self._names}
+                topic_names = {
+                    printed_id(t["topic_id"]): t["name"] for t in admin.describe_topics() if t.get("topic_id")
+                }
+                self._names |= {topic_id: topic_names[topic_id] for topic_id in missing if topic_id in topic_names}
+        return {topic_id: self._names[topic_id] for topic_id in wanted if topic_id in self._names}
 
-    def _reconcile(self, said: BrokerAssigned, at_ms: int) -> None:
-        before = self._broker_group.members.get(said.member or "")
-        self._broker_group.take(said)
-        member = self._broker_group.members.get(said.member or "")
-        if said.record == MEMBER and member is None and before is not None:
+    def _reconcile(self, entry: BrokerAssigned, at_ms: int) -> None:
+        before = self._broker_group.members.get(entry.member or "")
+        self._broker_group.take(entry)
+        member = self._broker_group.members.get(entry.member or "")
+        if entry.record == MEMBER and member is None and before is not None:
             self._reconciled.append(_Reconciled(at_ms, before.client_id, before.member_id, before.epoch, None))
-        elif said.record == CURRENT and said.fields is not None and member is not None:
+        elif entry.record == CURRENT and entry.fields is not None and member is not None:
             assigned = named(member.assigned, self._names)
             self._reconciled.append(_Reconciled(at_ms, member.client_id, member.member_id, member.epoch, assigned))
 
@@ -302,16 +304,16 @@ def unsettled(group: BrokerGroup) -> list[str]:
     """What the coordinator of a KIP-848 group must still do before every member has its target."""
     if not group.members:
         return []
-    found = []
+    reasons = []
     if group.epoch != group.target_epoch:
-        found.append(f"the broker's assignment for epoch {group.epoch} (it has that of {group.target_epoch})")
-    found += [
+        reasons.append(f"the broker's assignment for epoch {group.epoch} (it has that of {group.target_epoch})")
+    reasons += [
         f"{member.client_id} is in epoch {member.epoch} of {group.target_epoch}, "
         + ("revoking" if member.revoking else "without partitions that others still have")
         for _, member in sorted(group.members.items())
         if member.epoch != group.target_epoch or member.state != STABLE or member.assigned != member.target
     ]
-    return found
+    return reasons
 
 
 def _open(

@@ -324,7 +324,7 @@ class MemberGroup:
             MemberDied: A member ended unasked.
         """
         if members is None:
-            members = [each.config.member for each in self._members if not each.away]
+            members = [member.config.member for member in self._members if not member.away]
         wanted = set(members)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -360,9 +360,9 @@ class MemberGroup:
             MemberDied: A member ended unasked.
         """
         tps = [TopicPartition(t, p) for t, n in self.topics.subscribed().items() for p in range(n)]
-        held = self._topics.begins_and_ends(tps)
+        bounds = self._topics.begins_and_ends(tps)
         # A partition whose records were all deleted has nothing to read, so nothing will be committed.
-        left = {tp: end for tp, (begin, end) in held.items() if end > begin}
+        left = {tp: end for tp, (begin, end) in bounds.items() if end > begin}
         deadline = time.monotonic() + timeout_s
         while True:
             self._members.check_alive()
@@ -384,7 +384,7 @@ class MemberGroup:
                 behind = ", ".join(f"{tp.topic}-{tp.partition}: {end - at}" for tp, at, end in reached)
                 raise NotDrained(f"group {self.group!r} has records left after {timeout_s:g} s: {behind}")
             self._log.wait(TICK_S)
-        ends = {tp: end for tp, (_, end) in sorted(held.items())}
+        ends = {tp: end for tp, (_, end) in sorted(bounds.items())}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in ends.items()]
         self._writer.write("step", name="drained", offsets=rows)
         return ends
@@ -503,7 +503,7 @@ class MemberGroup:
         self._writer.write("not_stable", waited_s=timeout_s, **fields)
 
     def _unstable(self, left: Sequence[str], committed: GroupCommitted | None, timeout_s: float) -> str:
-        said = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
-        lines = [f"group {self.group!r} is not stable after {timeout_s:g} s; last committed generation: {said}"]
-        lines += [f"  due: {each}" for each in left]
+        generation = "none" if committed is None else f"{committed.generation} ({committed.protocol})"
+        lines = [f"group {self.group!r} is not stable after {timeout_s:g} s; last committed generation: {generation}"]
+        lines += [f"  due: {reason}" for reason in left]
         return "\n".join([*lines, *(f"  {line}" for line in seen(self._members.by_name))])

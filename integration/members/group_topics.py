@@ -29,7 +29,7 @@ class GroupTopics:
     def subscribed(self) -> dict[str, int]:
         """Partitions of every subscribed topic that exists, as the brokers report them now."""
         topics = {topic for process in self._members for topic in process.topics}
-        return self._topics.counts(topics, {each.pattern for each in self._members if each.pattern is not None})
+        return self._topics.counts(topics, {member.pattern for member in self._members if member.pattern is not None})
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a topic, which a member's pattern may match, and wait until its partitions have leaders.
@@ -136,9 +136,9 @@ class GroupTopics:
             raise
         after = self.ends(tp.topic)
         fallen = [
-            {"topic": each.topic, "partition": each.partition, "offset": after[each], "end": end}
-            for each, end in sorted(before.items())
-            if after[each] < end
+            {"topic": partition.topic, "partition": partition.partition, "offset": after[partition], "end": end}
+            for partition, end in sorted(before.items())
+            if after[partition] < end
         ]
         if fallen:
             self._members.write("truncated", offsets=fallen)
@@ -148,7 +148,7 @@ class GroupTopics:
     @contextmanager
     def _change(self, change: str, topic: str, partitions: int) -> Iterator[None]:
         self._members.count_from_here()
-        told: dict[str, Any] = {"change": change, "target": topic, "topics": {topic: partitions}}
-        self._members.write("admin_change", **told)
+        fields: dict[str, Any] = {"change": change, "target": topic, "topics": {topic: partitions}}
+        self._members.write("admin_change", **fields)
         yield
-        self._members.write("admin_changed", **told)
+        self._members.write("admin_changed", **fields)

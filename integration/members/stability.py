@@ -56,11 +56,11 @@ def due(
     """
     if committed is None:
         return ["the first generation"]
-    found = []
+    reasons = []
     names = names_of(committed, processes)
     present = sorted(names.values())
     if present != sorted(wanted):
-        found.append(f"generation {committed.generation} has {present}, not {sorted(wanted)}")
+        reasons.append(f"generation {committed.generation} has {present}, not {sorted(wanted)}")
     for member in committed.members:
         name = names[member.member_id]
         process = processes.get(name)
@@ -69,26 +69,26 @@ def due(
         assignment = assigned_to(member)
         if process.config.broker_assigned:  # it reports changes only, so an epoch without any can't be seen in it
             if process.held != assignment:
-                found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
+                reasons.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
         elif process.generation != committed.generation:
-            found.append(f"{name} is in generation {process.generation}")
+            reasons.append(f"{name} is in generation {process.generation}")
         elif process.held != assignment:
-            found.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
+            reasons.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
         # A target assignment (KIP-848) has no leader: there, the coordinator tells who must revoke.
         elif committed.leader is not None and process.revoked_in == committed.generation:
-            found.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
-    if found:
-        return found
+            reasons.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
+    if reasons:
+        return reasons
     topics = partitions()
-    found += _old_subscriptions(committed, processes, topics)
-    found += _blind_leader(committed, processes, topics)
+    reasons += _old_subscriptions(committed, processes, topics)
+    reasons += _blind_leader(committed, processes, topics)
     owned = {tp for member in committed.members for tp in assigned_to(member)}
     there = {TopicPartition(t, p) for t, n in topics.items() for p in range(n)}
     if gone := owned - there:
-        found.append(f"{brief(gone)} is owned but does not exist any more")
+        reasons.append(f"{brief(gone)} is owned but does not exist any more")
     if complete and (missing := there - owned):
-        found.append(f"no member owns {brief(missing)}")
-    return found
+        reasons.append(f"no member owns {brief(missing)}")
+    return reasons
 
 
 def names_of(committed: GroupCommitted, processes: Mapping[str, MemberProcess]) -> dict[str, str]:
@@ -96,8 +96,8 @@ def names_of(committed: GroupCommitted, processes: Mapping[str, MemberProcess]) 
 
     If another member has taken a static member's instance id, the coordinator keeps the old client id.
     """
-    told = {process.member_id: name for name, process in processes.items()}
-    return {member.member_id: told.get(member.member_id, member.client_id) for member in committed.members}
+    reported_names = {process.member_id: name for name, process in processes.items()}
+    return {member.member_id: reported_names.get(member.member_id, member.client_id) for member in committed.members}
 
 
 def assigned_to(member: CommittedMember) -> set[TopicPartition]:
@@ -120,7 +120,7 @@ def _old_subscriptions(
     committed: GroupCommitted, processes: Mapping[str, MemberProcess], partitions: Mapping[str, int]
 ) -> list[str]:
     """Members that joined with an old subscription, or before a topic existed that their pattern matches."""
-    found, names = [], names_of(committed, processes)
+    reasons, names = [], names_of(committed, processes)
     for member in committed.members:
         process = processes.get(names[member.member_id])
         with suppress(WireError):  # the checker reports it
@@ -131,9 +131,11 @@ def _old_subscriptions(
             if process.pattern is not None:
                 wanted = {topic for topic in partitions if re.match(process.pattern, topic)}
             if joined != wanted:
-                told = f"{', '.join(sorted(joined)) or 'nothing'}, not {', '.join(sorted(wanted)) or 'nothing'}"
-                found.append(f"{process.config.member} joined generation {committed.generation} subscribing to {told}")
-    return found
+                difference = f"{', '.join(sorted(joined)) or 'nothing'}, not {', '.join(sorted(wanted)) or 'nothing'}"
+                reasons.append(
+                    f"{process.config.member} joined generation {committed.generation} subscribing to {difference}"
+                )
+    return reasons
 
 
 def _blind_leader(

@@ -112,8 +112,10 @@ def _options(config: MemberConfig, properties: Path | StandardInput) -> list[str
         **{name.replace("_", "."): value for name, value in config.consumer.items()},
     }
     reset = settings.pop("auto.offset.reset", "earliest")
-    said = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
-    properties.write_text(render(said), "ascii")
+    java_settings = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()
+    }
+    properties.write_text(render(java_settings), "ascii")
     arguments = {
         "--bootstrap-server": config.bootstrap,
         "--topic": config.topics[0],
@@ -185,10 +187,10 @@ def program_command(config: MemberConfig, path: Path) -> list[str]:
     return [*config.program, str(path)]
 
 
-def _check_names(what: str, config: MemberConfig, known: Collection[str]) -> None:
+def _check_names(what: str, config: MemberConfig, supported_names: Collection[str]) -> None:
     for name in config.assignors:
-        if name not in known:
-            raise UnknownName(what, name, known)
+        if name not in supported_names:
+            raise UnknownName(what, name, supported_names)
 
 
 class Lookup(Protocol):
@@ -197,7 +199,7 @@ class Lookup(Protocol):
     def joined(self, client_id: str, at_ms: int) -> Joined | None:
         """The last generation with a client that was committed by a time of the wall clock."""
 
-    def reconciled(self, client_id: str, at_ms: int, held: frozenset[TopicPartition]) -> Joined | None:
+    def reconciled(self, client_id: str, at_ms: int, owned_partitions: frozenset[TopicPartition]) -> Joined | None:
         """The last current assignment of a client in a KIP-848 group that was committed by a time."""
 
     def mono_ns(self, ts_ns: int) -> int:
@@ -218,18 +220,18 @@ class EventTranslator:
         self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
         self._generation, self._last_ns = -1, 0
 
-    def events(self, said: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def events(self, consumer_event: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         """(kind, fields) of the events of one JSON object. The coordinator log must be read up to it.
 
         The object's time has whole milliseconds, rounded down. Gains are dated to the end of that millisecond and
         losses to its start, so that rounding makes no overlap.
         """
-        name, at_ms = said["name"], said["timestamp"]
+        name, at_ms = consumer_event["name"], consumer_event["timestamp"]
         done: dict[str, Any]
         if name == "startup_complete":
             # Not earlier: while the JVM starts, for seconds, no member could join.
             yield "start", self._at(at_ms)
-        partitions = {TopicPartition(p["topic"], p["partition"]) for p in said.get("partitions", ())}
+        partitions = {TopicPartition(p["topic"], p["partition"]) for p in consumer_event.get("partitions", ())}
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
             # Java calls it once per completed generation, even if nothing was added.
@@ -255,25 +257,27 @@ class EventTranslator:
             for edge in ("begin", "end"):
                 yield f"{kind}_{edge}", {**self._at(at_ms), "generation": self._generation, "partitions": rows}
         elif name == "record_data":
-            size = len((said["key"] or "").encode()) + len((said["value"] or "").encode())
-            self._read[TopicPartition(said["topic"], said["partition"])].append((said["offset"], size))
+            size = len((consumer_event["key"] or "").encode()) + len((consumer_event["value"] or "").encode())
+            self._read[TopicPartition(consumer_event["topic"], consumer_event["partition"])].append(
+                (consumer_event["offset"], size)
+            )
         elif name in ("records_consumed", "records_taken"):
             yield from self._consumed(at_ms, commits=name == "records_consumed")
         elif name == "transaction_ending":
-            done = {"offsets": said["offsets"], "transaction": said["transaction"]}
+            done = {"offsets": consumer_event["offsets"], "transaction": consumer_event["transaction"]}
             yield "commit_begin", {**self._at(at_ms, late=True), **done}
         elif name == "offsets_committed":
-            done = {**self._at(at_ms, late=True), "offsets": said["offsets"]}
-            if "transaction" in said:
-                done["transaction"] = said["transaction"]
-            if not said["success"]:
-                done["error"] = said.get("error", "")
-            yield "commit_ok" if said["success"] else "commit_fail", done
+            done = {**self._at(at_ms, late=True), "offsets": consumer_event["offsets"]}
+            if "transaction" in consumer_event:
+                done["transaction"] = consumer_event["transaction"]
+            if not consumer_event["success"]:
+                done["error"] = consumer_event.get("error", "")
+            yield "commit_ok" if consumer_event["success"] else "commit_fail", done
         elif name == "rewound":
-            yield "rewound", {**self._at(at_ms, late=True), "offsets": said["offsets"]}
+            yield "rewound", {**self._at(at_ms, late=True), "offsets": consumer_event["offsets"]}
         elif name == "error":
-            told = {"error": str(said.get("error")), "message": str(said.get("message"))}
-            yield "error", {**self._at(at_ms, late=True), **told, "fatal": False}
+            details = {"error": str(consumer_event.get("error")), "message": str(consumer_event.get("message"))}
+            yield "error", {**self._at(at_ms, late=True), **details, "fatal": False}
         elif name in ("stalled", "resumed"):
             edge = "begin" if name == "stalled" else "end"
             yield f"fault_{edge}", {**self._at(at_ms), "fault": "stall", "target": self._client_id}
@@ -286,18 +290,27 @@ class EventTranslator:
             return
         read = sorted(self._read.items())
         self._read.clear()
-        yield "consume", {**self._at(at_ms, late=True), "offsets": [run for tp, each in read for run in runs(tp, each)]}
+        yield (
+            "consume",
+            {**self._at(at_ms, late=True), "offsets": [run for tp, records in read for run in runs(tp, records)]},
+        )
         if commits:
-            ends = [{"topic": tp.topic, "partition": tp.partition, "offset": each[-1][0] + 1} for tp, each in read]
+            ends = [
+                {"topic": tp.topic, "partition": tp.partition, "offset": records[-1][0] + 1} for tp, records in read
+            ]
             yield "commit_begin", {**self._at(at_ms, late=True), "offsets": ends}
 
-    def _joined(self, at_ms: int, held: Collection[TopicPartition]) -> Joined | None:
-        by_epoch = self._log.reconciled(self._client_id, at_ms, frozenset(held))
+    def _joined(self, at_ms: int, owned_partitions: Collection[TopicPartition]) -> Joined | None:
+        by_epoch = self._log.reconciled(self._client_id, at_ms, frozenset(owned_partitions))
         if self._broker_assigned:
             return by_epoch
         # In a group in migration a classic member has epochs too. They continue the generations' numbers.
         joined = self._log.joined(self._client_id, at_ms)
-        return max((each for each in (joined, by_epoch) if each), key=lambda each: each.generation, default=None)
+        return max(
+            (candidate for candidate in (joined, by_epoch) if candidate),
+            key=lambda candidate: candidate.generation,
+            default=None,
+        )
 
     def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
         ts_ns = ms * _MS + (_MS - 1 if late else 0)
@@ -370,8 +383,8 @@ class VerifiableProcess(MemberProcess):
 
     def epitaph(self) -> str:
         """How it ended. It prints a fatal error among its JSON lines: Java the cause first, ours after its log."""
-        said = self._said.read_text("utf-8", "replace").splitlines()
-        lines = [line[:500] for line in said if line and not line.startswith("{")]
+        output = self._said.read_text("utf-8", "replace").splitlines()
+        lines = [line[:500] for line in output if line and not line.startswith("{")]
         ours = (line for line in lines if line.startswith(("error: ", "fenced: ")))
         self.last_error = next(ours, lines[0] if lines else self.last_error)
         return super().epitaph()
@@ -381,13 +394,13 @@ class VerifiableProcess(MemberProcess):
             file.seek(self._read)
             data = file.read()
         data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or remains after a kill
-        said = [found for line in data.splitlines() if (found := _object(line)) is not None]
-        if any(s["name"].startswith("partitions_") for s in said) and not (self._log.catch_up() or final):
+        consumer_events = [json_object for line in data.splitlines() if (json_object := _object(line)) is not None]
+        if any(s["name"].startswith("partitions_") for s in consumer_events) and not (self._log.catch_up() or final):
             return  # the broker is away, so the generation of these callbacks is unknown
         self._read += len(data)
-        for each in said:
-            self._over = self._over or each["name"] == "shutdown_complete"
-            for kind, fields in self._translator.events(each):
+        for consumer_event in consumer_events:
+            self._over = self._over or consumer_event["name"] == "shutdown_complete"
+            for kind, fields in self._translator.events(consumer_event):
                 if kind == "start":
                     config = self.config
                     given = [f"{config.client}:{name}" for name in config.assignors]
@@ -398,7 +411,9 @@ class VerifiableProcess(MemberProcess):
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        json_object = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "name" in found and "timestamp" in found else None
+    return (
+        json_object if isinstance(json_object, dict) and "name" in json_object and "timestamp" in json_object else None
+    )

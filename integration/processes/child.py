@@ -114,8 +114,8 @@ class ChildProgram:
 
     def pids(self) -> list[int]:
         """Ids of the watchdog and the program while they run."""
-        found = [self.pid] if self.runs and self.pid is not None else []
-        return [self._watchdog.pid, *found] if self._watchdog.poll() is None else found
+        program_pids = [self.pid] if self.runs and self.pid is not None else []
+        return [self._watchdog.pid, *program_pids] if self._watchdog.poll() is None else program_pids
 
     def terminate(self) -> None:
         """Send SIGTERM; doesn't wait. A paused program doesn't receive it."""
@@ -159,11 +159,11 @@ class ChildProgram:
 
     def _ended(self, timeout_s: float) -> int | None:
         """The program's exit code if it ends in time."""
-        told = _pipe(self._watchdog.stdout)
-        if self._code is None and _readable(told, timeout_s):
+        pipe = _pipe(self._watchdog.stdout)
+        if self._code is None and _readable(pipe, timeout_s):
             with self._reading:  # another thread may have read it meanwhile
-                if self._code is None and _readable(told, 0):
-                    line = told.readline()  # "exit CODE"; empty if the program or the watchdog never ran
+                if self._code is None and _readable(pipe, 0):
+                    line = pipe.readline()  # "exit CODE"; empty if the program or the watchdog never ran
                     self._code = int(line.split()[1]) if line else self._watchdog.wait()
         return self._code
 

@@ -81,13 +81,13 @@ def run_told(
         reader = threading.Thread(target=_keep, args=(process.stdout, answer), daemon=True)
         reader.start()
         deadline = time.monotonic() + timeout_s
-        told = _tell_all(lines, tell, deadline, silence_s)
+        stderr_lines = _tell_all(lines, tell, deadline, silence_s)
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:  # it closed stderr and goes on
-            raise TooSlow(told[-1].strip() if told else "", 0.0) from None
+            raise TooSlow(stderr_lines[-1].strip() if stderr_lines else "", 0.0) from None
         reader.join(GRACE_S)
-        return Ended(process.returncode, "".join(answer), "".join(told))
+        return Ended(process.returncode, "".join(answer), "".join(stderr_lines))
     finally:
         _end(process)
 
@@ -108,7 +108,7 @@ def _tell_all(
     lines: SimpleQueue[str | None], tell: Callable[[str, float], None], deadline: float, silence_s: float
 ) -> list[str]:
     """Pass on all lines until the last; returns them."""
-    told: list[str] = []
+    stderr_lines: list[str] = []
     last, since = "", time.monotonic()
     while True:
         now = time.monotonic()
@@ -120,8 +120,8 @@ def _tell_all(
             tell(last, time.monotonic() - since)
             continue
         if line is None:
-            return told
-        told.append(line)
+            return stderr_lines
+        stderr_lines.append(line)
         last, since = line.strip(), time.monotonic()
         tell(last, 0.0)
 

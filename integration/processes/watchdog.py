@@ -47,12 +47,12 @@ def main(arguments: list[str]) -> int:
     if stdin >= 0:
         os.close(stdin)
     _tell(str(program.pid))
-    told = leave = False
+    exit_reported = leave = False
     while True:
-        if not told and program.poll() is not None:
-            told = True
+        if not exit_reported and program.poll() is not None:
+            exit_reported = True
             _tell(f"exit {_code(program)}")
-        if told and folder is None:
+        if exit_reported and folder is None:
             break
         # the timeout is for a pipe that a fork of the parent keeps open
         ready, _, _ = select.select([0, ended], [], [], 1)

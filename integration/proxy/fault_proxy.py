@@ -125,11 +125,12 @@ class FaultProxy:
         self._reader = threading.Thread(target=self._listen, name="fault-proxy", daemon=True)
         self._reader.start()
         try:
-            said = self._answer(0)
-            if "taken" in said:
+            answer = self._answer(0)
+            if "taken" in answer:
                 raise PortTaken(
-                    f"port {said['taken']}, which the broker advertises for a fault proxy, is taken ({said['error']}): "
-                    "one proxy at a time stands in front of a broker; close the other, or share it"
+                    f"port {answer['taken']}, which the broker advertises for a fault proxy, is taken "
+                    f"({answer['error']}): one proxy at a time stands in front of a broker; close the other, or "
+                    "share it"
                 )
         except BaseException:
             self.close()
@@ -169,17 +170,23 @@ class FaultProxy:
     def in_force(self) -> list[Applied]:
         """The faults that aren't over."""
         with self._changed:
-            return [each for each in self._applied.values() if not each.over]
+            return [applied_fault for applied_fault in self._applied.values() if not applied_fault.over]
 
     def heal(self, faults: Iterable[Applied] | None = None) -> None:
         """Heal these faults; None: all that are in force."""
-        numbers = [each.number for each in (self.in_force if faults is None else faults) if not each.over]
+        numbers = [
+            applied_fault.number
+            for applied_fault in (self.in_force if faults is None else faults)
+            if not applied_fault.over
+        ]
         if numbers and not self._ended:
             self._command({"do": "heal", "numbers": numbers})
 
     def cuts_off(self, member: str) -> bool:
         """Whether a member is cut off now."""
-        return any(isinstance(each.fault, Cut) and each.fault.of(member) for each in self.in_force)
+        return any(
+            isinstance(applied_fault.fault, Cut) and applied_fault.fault.of(member) for applied_fault in self.in_force
+        )
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, missed: Callable[[], str]) -> None:
         """Wait until the proxy's reports make a condition true.
@@ -222,9 +229,9 @@ class FaultProxy:
                 pipe.flush()
             except (BrokenPipeError, ValueError) as error:
                 raise HarnessError(self._epitaph()) from error
-            said = self._answer(self._commands)
-        if "error" in said:
-            raise ConfigError(said["error"])
+            answer = self._answer(self._commands)
+        if "error" in answer:
+            raise ConfigError(answer["error"])
 
     def _answer(self, command: int) -> dict[str, Any]:
         with self._changed:
@@ -236,14 +243,14 @@ class FaultProxy:
 
     def _listen(self) -> None:
         for line in _pipe(self._process.stdout):
-            said = json.loads(line)
+            message = json.loads(line)
             with self._changed:
-                if "hit" in said:
-                    self._applied[said["hit"]].times = said["times"]
-                elif "over" in said:
-                    self._applied[said["over"]].over = True
+                if "hit" in message:
+                    self._applied[message["hit"]].times = message["times"]
+                elif "over" in message:
+                    self._applied[message["over"]].over = True
                 else:
-                    self._answers[said["command"]] = said
+                    self._answers[message["command"]] = message
                 self._changed.notify_all()
         with self._changed:
             self._ended = True

@@ -107,7 +107,7 @@ class Frames:
         Cost: O(n) over all calls.
         """
         self._rest += data
-        found = []
+        frames = []
         at = 0
         while len(self._rest) - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(self._rest, at)
@@ -119,10 +119,10 @@ class Frames:
             end = at + _SIZE.size + size
             if end > len(self._rest):
                 break
-            found.append(bytes(memoryview(self._rest)[at:end]))
+            frames.append(bytes(memoryview(self._rest)[at:end]))
             at = end
         del self._rest[:at]
-        return found
+        return frames
 
 
 class InFlight:

@@ -148,7 +148,7 @@ class Relay:
         elif what == "apply":
             self._apply(Armed(command.pop("number"), fault_of(command.pop("fault"), command), self))
         else:
-            for armed in [each for each in self._armed if each.number in command["numbers"]]:
+            for armed in [armed_fault for armed_fault in self._armed if armed_fault.number in command["numbers"]]:
                 armed.heal()
                 for connection in tuple(self._connections):
                     connection.heal(armed)
@@ -168,7 +168,7 @@ class Relay:
 
     def over(self, armed: Armed) -> None:
         """Remove a fault whose effects are over, and report it."""
-        self._armed = [each for each in self._armed if each is not armed]
+        self._armed = [other for other in self._armed if other is not armed]
         self.tell(over=armed.number)
 
     def write(self, kind: str, client_id: str, fault: NetworkFault, **data: Any) -> None:
@@ -182,9 +182,9 @@ class Relay:
         self._writer.write("error", **who, error="FrameError", fatal=False, message=f"the proxy met {error}")
 
     @staticmethod
-    def tell(**said: Any) -> None:
+    def tell(**fields: Any) -> None:
         """Print a line for the caller."""
-        print(json.dumps(said), flush=True)
+        print(json.dumps(fields), flush=True)
 
     def _apply(self, armed: Armed) -> None:
         fault = armed.fault
@@ -319,23 +319,23 @@ class RelayedConnection:
             frame, armed, due = await queue.get()
             if armed is not None:
                 await _either(armed.healed, due - asyncio.get_running_loop().time())
-            held = await self._gate()
+            was_cut_off = await self._gate()
             if armed is not None:
                 self._late.remove(armed)
                 armed.release()
-            if frame is None or (held and side in self._gone):
+            if frame is None or (was_cut_off and side in self._gone):
                 return
             sink.write(frame)
             await sink.drain()
 
     async def _gate(self) -> bool:
         """Wait while the member is cut off. Return whether it was."""
-        held = False
+        was_cut_off = False
         while (cut := self._relay.cut_off(self.client_id or "")) is not None:
-            held = True
+            was_cut_off = True
             cut.begin(self.client_id or "")
             await cut.healed.wait()
-        return held
+        return was_cut_off
 
     def _clear(self) -> None:
         """Drop all frames held back, and end the effects of their faults."""

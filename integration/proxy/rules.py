@@ -72,8 +72,8 @@ class NetworkFault:
     @property
     def params(self) -> dict[str, Any]:
         """Fields of a fault event: all but the member and those that are None."""
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in said.items() if name != "member" and value is not None}
+        field_values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in field_values.items() if name != "member" and value is not None}
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ def fault_of(name: str, values: dict[str, Any]) -> NetworkFault:
     try:
         return FAULTS[name](**values)
     except TypeError as error:
-        known = ", ".join(field.name for field in fields(FAULTS[name]))
+        field_names = ", ".join(field.name for field in fields(FAULTS[name]))
         raise ConfigError(
-            f"{name}: {', '.join(values) or 'nothing'} given; its fields are {known} ({error})"
+            f"{name}: {', '.join(values) or 'nothing'} given; its fields are {field_names} ({error})"
         ) from error
 
 

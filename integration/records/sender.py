@@ -301,8 +301,8 @@ class Sender:
 class _Told(Partitioner):
     """Wraps a partitioner that has no ``on_choice`` hook and reports each partition it chooses."""
 
-    def __init__(self, inner: Partitioner, told: Any) -> None:
-        self._inner, self._told = inner, told
+    def __init__(self, inner: Partitioner, on_choice: Any) -> None:
+        self._inner, self._told = inner, on_choice
         if hasattr(inner, "on_new_batch"):
             # The producer looks for the hook by name, so we add it only if the inner partitioner has it.
             self.on_new_batch = inner.on_new_batch
@@ -470,10 +470,10 @@ def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
 def _value_id(value: bytes | None) -> str | None:
     """The id in a record's value; None if the record is not ours."""
     try:
-        found = json.loads(value or b"null")
+        record = json.loads(value or b"null")
     except ValueError:
         return None
-    return found["id"] if isinstance(found, dict) and isinstance(found.get("id"), str) else None
+    return record["id"] if isinstance(record, dict) and isinstance(record.get("id"), str) else None
 
 
 def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:

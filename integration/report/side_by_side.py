@@ -97,16 +97,16 @@ def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> 
     [(None, 'loss not judged'), (None, 'owners not judged')]
     """
     every = [*(group.verdict for group in groups), *verdicts]
-    found = [
+    phrases = [
         _count(every, ("C3", "K1"), "lost", "records lost, or on another partition, in {} places", "loss"),
         _count(every, ("O1", "O2"), "double owners", "{} double owners", "owners"),
     ]
     rows = compared(groups)
     if rows:
         least = [row.least for row in rows if row.least is not None]
-        told = f" of at least {min(least)}" if len(least) == len(rows) else ""
-        found.append((None, f"moves {' / '.join(str(row.moves) for row in rows)}{told}"))
-    return found
+        lower_bound = f" of at least {min(least)}" if len(least) == len(rows) else ""
+        phrases.append((None, f"moves {' / '.join(str(row.moves) for row in rows)}{lower_bound}"))
+    return phrases
 
 
 def _count(

@@ -39,9 +39,9 @@ class TimeAxis:
     def of(cls, seconds: float, px: float, moments: Iterable[float]) -> TimeAxis:
         """An axis that cuts the times in which no moment lies."""
         longest = max(IDLE_S, _IDLE_SHARE * seconds)
-        known = sorted({0.0, seconds, *(at for at in moments if 0 <= at <= seconds)})
+        times = sorted({0.0, seconds, *(at for at in moments if 0 <= at <= seconds)})
         idle = (
-            IdleCut(before + _KEPT_S, after - _KEPT_S) for before, after in pairwise(known) if after - before > longest
+            IdleCut(before + _KEPT_S, after - _KEPT_S) for before, after in pairwise(times) if after - before > longest
         )
         return cls(seconds, px, tuple(idle))
 
@@ -70,5 +70,5 @@ class TimeAxis:
         """Round seconds for labels, outside the cuts."""
         steps = (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9)
         step = next(s for s in steps if self.drawn_s / s <= 12)
-        each = (k * step for k in range(int(self.seconds / step) + 1))
-        return [at for at in each if not any(cut.from_s <= at <= cut.to_s for cut in self.cuts)]
+        candidates = (k * step for k in range(int(self.seconds / step) + 1))
+        return [at for at in candidates if not any(cut.from_s <= at <= cut.to_s for cut in self.cuts)]

@@ -48,13 +48,14 @@ def svg(view: TimelineView, name: str) -> Markup:
     topic = ""
     for i, tp in enumerate(view.rows):
         y = top + row_px * i
-        said = f"{tp.topic}-{tp.partition}" if tp.topic != topic or row_px == _TALL_ROW_PX else f"-{tp.partition}"
+        row_label = f"{tp.topic}-{tp.partition}" if tp.topic != topic or row_px == _TALL_ROW_PX else f"-{tp.partition}"
         if tp.topic != topic:
             out.append(f'<line class="topic" x1="0" x2="{WIDTH_PX}" y1="{y}" y2="{y}"/>')
         topic = tp.topic
         size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
         out.append(
-            f'<text x="0" y="{y + row_px - 4}"{size}>{escape(short(said, 18))}<title>{escape(said)}</title></text>'
+            f'<text x="0" y="{y + row_px - 4}"{size}>{escape(short(row_label, 18))}'
+            f"<title>{escape(row_label)}</title></text>"
         )
     for bar in view.bars:
         y, left = top + row_px * bar.row, x(bar.start_s)
@@ -94,10 +95,10 @@ def axis_of(view: TimelineView) -> TimeAxis:
 def _cuts(axis: TimeAxis, top: int, bottom: int) -> list[str]:
     out = []
     for cut in axis.cuts:
-        left, told = LABEL_PX + axis.x(cut.from_s), f"{cut.to_s - cut.from_s:.1f} s in which nothing changes are cut"
+        left, title = LABEL_PX + axis.x(cut.from_s), f"{cut.to_s - cut.from_s:.1f} s in which nothing changes are cut"
         out.append(
             f'<rect class="ground" x="{left:.1f}" y="{top}" width="{CUT_PX:g}" height="{bottom - top}">'
-            f"<title>{told}</title></rect>"
+            f"<title>{title}</title></rect>"
         )
         out += [
             f'<line class="topic" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>' for x in (left, left + CUT_PX)
@@ -146,7 +147,7 @@ def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
     assert callable(x)
     out = []
     free_px = 0.0
-    for fault in sorted(faults, key=lambda each: each.at_s):
+    for fault in sorted(faults, key=lambda mark: mark.at_s):
         left, right = x(fault.at_s), x(fault.end_s or fault.at_s)
         out.append(
             f'<rect class="fault" x="{left:.1f}" y="2" width="{max(2.0, right - left):.1f}" height="{bottom - 2}">'

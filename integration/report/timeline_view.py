@@ -139,34 +139,34 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
 
 def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, str]]:
     """(kind, member, from, to, title) of one topic-partition's intervals, in order."""
-    found: list[tuple[str, str, int, int, str]] = []
+    bars: list[tuple[str, str, int, int, str]] = []
     latest: Span | None = None
     for span in its:
         interval = span.interval
-        found.append((OWNED, interval.member, interval.start_ns, interval.end_ns, _told(interval)))
+        bars.append((OWNED, interval.member, interval.start_ns, interval.end_ns, _told(interval)))
         if span.zombie is not None:
             from_ns, to_ns = max(span.zombie[0], interval.start_ns), min(span.zombie[1], interval.end_ns)
             lasts = f"{(to_ns - from_ns) / 1e6:.0f} ms"
             title = f"{interval.member} can't know whether it still owns {_named(span.tp)}: {lasts}"
-            found.append((ZOMBIE, interval.member, from_ns, to_ns, title))
+            bars.append((ZOMBIE, interval.member, from_ns, to_ns, title))
         if latest is not None and interval.overlap_prev_ms:
             shared = interval.start_ns, min(interval.end_ns, latest.interval.end_ns)
             zombie = zombie_of(latest, span, excused)
             names = f"{latest.interval.member} and {interval.member}"
             title = f"{_named(span.tp)} is owned by {names}: {(shared[1] - shared[0]) / 1e6:.1f} ms"
             if zombie is None:
-                found.append((OVERLAP, "", *shared, title))
+                bars.append((OVERLAP, "", *shared, title))
             else:
-                found.append((SHARED, (span if zombie is latest else latest).interval.member, *shared, title))
+                bars.append((SHARED, (span if zombie is latest else latest).interval.member, *shared, title))
         if latest is None or interval.end_ns >= latest.interval.end_ns:
             latest = span
-    return found
+    return bars
 
 
 def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
     """(fault and target, from, to); a fault without an end lasts until the last moment."""
     open_: dict[tuple[str, str], list[int]] = defaultdict(list)
-    found = []
+    intervals = []
     for event in sorted(events, key=lambda e: e.mono_ns):
         if event.kind not in ("fault_begin", "fault_end"):
             continue
@@ -174,10 +174,10 @@ def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
         if event.kind == "fault_begin":
             open_[key].append(event.mono_ns)
         elif open_[key]:
-            found.append((" ".join(key), open_[key].pop(0), event.mono_ns))
-    found += [(" ".join(key), begin, last_ns) for key, begins in open_.items() for begin in begins]
+            intervals.append((" ".join(key), open_[key].pop(0), event.mono_ns))
+    intervals += [(" ".join(key), begin, last_ns) for key, begins in open_.items() for begin in begins]
     wide = round(_POINT_S * 1e9)
-    return sorted((label, begin, max(end, begin + wide)) for label, begin, end in found)
+    return sorted((label, begin, max(end, begin + wide)) for label, begin, end in intervals)
 
 
 def _of_generation(event: Event) -> str:

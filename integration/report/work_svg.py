@@ -51,10 +51,10 @@ def _bands(view: WorkView, axis: TimeAxis, stretches: Sequence[Stretch], top: in
             if not whole or not value:
                 continue
             height = _PANEL_PX * value / whole
-            told = f"{member}: {value:,.4g} of {whole:,.4g} {unit}, {stretch.start_s:.1f} s to {stretch.end_s:.1f} s"
+            title = f"{member}: {value:,.4g} of {whole:,.4g} {unit}, {stretch.start_s:.1f} s to {stretch.end_s:.1f} s"
             out.append(
                 f'<rect class="band" x="{left:.1f}" y="{y:.1f}" width="{max(right - left, 0.5):.1f}" '
-                f'height="{max(height - 1, 0.5):.1f}" fill="{colour_of[member]}"><title>{escape(told)}</title></rect>'
+                f'height="{max(height - 1, 0.5):.1f}" fill="{colour_of[member]}"><title>{escape(title)}</title></rect>'
             )
             y += height
     return out

@@ -80,7 +80,7 @@ def _work_view(history: History, record: GroupRecord) -> WorkView:
     begin = min([s.interval.start_ns for s in record.spans] + steps)
     end = max([s.interval.end_ns for s in record.spans] + steps)
     generations = [e for e in events if e.kind == "generation_committed" and e.data["members"] and e.mono_ns <= end]
-    weights = [(e.mono_ns, told) for e in generations if (told := _weights(record, e))]
+    weights = [(e.mono_ns, topic_weights) for e in generations if (topic_weights := _weights(record, e))]
     owned = list(_owned(record, [at for at, _ in weights], end))
     counts = [(from_ns, to_ns, {m: float(len(tps)) for m, tps in of.items()}) for from_ns, to_ns, of in owned]
     if weights:
@@ -140,14 +140,16 @@ def _weights(record: GroupRecord, generation: Event) -> Told:
     counts = {topic: record.count_of(topic, generation.mono_ns) for topic in topics}
     known_counts = {topic: count for topic, count in counts.items() if count is not None}
     agreed, _ = strategies.strategy(WEIGHTED).agreed(sent, known_counts)
-    told: Mapping[str, Sequence[float | None]] = agreed.options.get("weights") or {}
-    known = {topic: [weight for weight in each if weight is not None] for topic, each in told.items()}
-    return {topic: (told[topic], median(each)) for topic, each in known.items() if each}
+    agreed_weights: Mapping[str, Sequence[float | None]] = agreed.options.get("weights") or {}
+    sent_weights = {
+        topic: [weight for weight in weights if weight is not None] for topic, weights in agreed_weights.items()
+    }
+    return {topic: (agreed_weights[topic], median(weights)) for topic, weights in sent_weights.items() if weights}
 
 
 def _latest(weights: list[tuple[int, Told]], at_ns: int) -> Told:
     """The weights of the newest generation at a moment; the first ones before it."""
-    return next((told for since, told in reversed(weights) if since <= at_ns), weights[0][1])
+    return next((topic_weights for since, topic_weights in reversed(weights) if since <= at_ns), weights[0][1])
 
 
 def _work(owned: Owned, weights: Told) -> Values:
@@ -155,9 +157,9 @@ def _work(owned: Owned, weights: Told) -> Values:
 
 
 def _weight(tp: TopicPartition, weights: Told) -> float:
-    told, middle = weights.get(tp.topic, ((), 0.0))
-    known = told[tp.partition] if tp.partition < len(told) else None
-    return middle if known is None else known
+    partition_weights, middle = weights.get(tp.topic, ((), 0.0))
+    weight = partition_weights[tp.partition] if tp.partition < len(partition_weights) else None
+    return middle if weight is None else weight
 
 
 def _consumed(events: Iterable[Event], begin: int, end: int) -> Iterator[tuple[int, int, Values]]:
@@ -178,20 +180,20 @@ def _consumed(events: Iterable[Event], begin: int, end: int) -> Iterator[tuple[i
 def _rests(owned: Sequence[tuple[int, int, Owned]]) -> list[tuple[int, int]]:
     """(from, to) of the long times without a change in which several members own all partitions known until then."""
     most = 0
-    found: list[tuple[int, int]] = []
+    rests: list[tuple[int, int]] = []
     latest: Owned = {}
     for from_ns, to_ns, of in owned:
         count = sum(map(len, of.values()))
         most = max(most, count)
         if len(of) < 2 or count < most:
             continue
-        if found and found[-1][1] == from_ns and latest == of:
-            found[-1] = found[-1][0], to_ns
+        if rests and rests[-1][1] == from_ns and latest == of:
+            rests[-1] = rests[-1][0], to_ns
         else:
-            found.append((from_ns, to_ns))
+            rests.append((from_ns, to_ns))
         latest = of
-    longest = max((to_ns - from_ns for from_ns, to_ns in found), default=0)
-    return [rest for rest in found if rest[1] - rest[0] >= longest / 10]
+    longest = max((to_ns - from_ns for from_ns, to_ns in rests), default=0)
+    return [rest for rest in rests if rest[1] - rest[0] >= longest / 10]
 
 
 def _members(generations: Sequence[Event], at_ns: int) -> int:

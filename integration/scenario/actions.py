@@ -188,7 +188,7 @@ Action = (
     | RestartNodes | UncleanElection | Heal | Cut | Delay | Drop | Reset
 )  # fmt: skip
 ACTIONS: Mapping[str, type[Any]] = {
-    re.sub("(?<!^)(?=[A-Z])", "_", each.__name__).lower(): each for each in get_args(Action)
+    re.sub("(?<!^)(?=[A-Z])", "_", action_class.__name__).lower(): action_class for action_class in get_args(Action)
 }
 """Name in a scenario file -> action: ``pause_at_work`` is `PauseAtWork`."""
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)

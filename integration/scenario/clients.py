@@ -65,7 +65,7 @@ _FENCED = replace(
         Step("a twin of m2 is refused", (Join("twin", instance="m2"), WaitEnd("twin"))),
     ),
 )
-_OF_BROKER_ASSIGNED: Mapping[str, Scenario] = {each.name: each for each in (_STATIC, _FENCED)}
+_OF_BROKER_ASSIGNED: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (_STATIC, _FENCED)}
 """Scenarios that run otherwise under the consumer protocol (KIP-848), where the owner of an instance id keeps it."""
 
 

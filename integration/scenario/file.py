@@ -53,12 +53,12 @@ def read_scenario(path: Path) -> Scenario:
         raise ConfigError(f"{path}: takes an object, not {row!r}")
     try:
         scenario = _CONVERTER.structure({"name": path.stem, "about": "", **row}, Scenario)
-        found = list(problems(scenario))
+        mistakes = list(problems(scenario))
     except cattrs.BaseValidationError as error:
-        found = _all_of(error)
-    if found:
-        more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        raise ConfigError(f"{path}: " + "; ".join([*found[:_SHOWN], *more]))
+        mistakes = _all_of(error)
+    if mistakes:
+        more = [f"and {len(mistakes) - _SHOWN} more"] if len(mistakes) > _SHOWN else []
+        raise ConfigError(f"{path}: " + "; ".join([*mistakes[:_SHOWN], *more]))
     return scenario
 
 
@@ -293,8 +293,10 @@ def _action(given: Any, _: Any) -> Any:
         raise TypeError(f"takes an object, not {given!r}")
     names = [name for name in given if name in do.ACTIONS]
     if len(names) != 1:
-        said = f"has {' and '.join(names)} together" if names else f"is not an action ({', '.join(given) or 'empty'})"
-        raise ValueError(f"{said}; known: {', '.join(do.ACTIONS)}")
+        mistake = (
+            f"has {' and '.join(names)} together" if names else f"is not an action ({', '.join(given) or 'empty'})"
+        )
+        raise ValueError(f"{mistake}; known: {', '.join(do.ACTIONS)}")
     (name,) = names
     cls, first = do.ACTIONS[name], {}
     if own := fields(cls):
@@ -326,14 +328,14 @@ _CONVERTER.register_structure_hook_func(lambda wanted: wanted == do.Action, _act
 
 def _all_of(error: cattrs.BaseValidationError) -> list[str]:
     """Every mistake that cattrs found, with its place."""
-    told = [each.rpartition(" @ $") for each in cattrs.transform_error(error, format_exception=_said)]
-    return [f"{place.removeprefix('.')}: {said}" if place else said for said, _, place in told]
+    mistakes = [message.rpartition(" @ $") for message in cattrs.transform_error(error, format_exception=_said)]
+    return [f"{place.removeprefix('.')}: {mistake}" if place else mistake for mistake, _, place in mistakes]
 
 
 def _said(error: BaseException, _: type[Any] | None) -> str:
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        known = ", ".join(each.name for each in fields(error.cl))
-        return f"no field {', '.join(map(repr, sorted(error.extra_fields)))}; known: {known}"
+        names = ", ".join(attribute.name for attribute in fields(error.cl))
+        return f"no field {', '.join(map(repr, sorted(error.extra_fields)))}; known: {names}"
     if isinstance(error, KeyError):
         return "is missing"
     if isinstance(error, AttributeError):  # no keys or items

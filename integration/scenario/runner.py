@@ -212,7 +212,9 @@ class _Stage:
     def heal(self, action: do.Heal) -> None:
         """Heal the network faults of one member."""
         assert self.proxy is not None
-        self.proxy.heal(each for each in self.proxy.in_force if each.fault.member == action.member)
+        self.proxy.heal(
+            applied_fault for applied_fault in self.proxy.in_force if applied_fault.fault.member == action.member
+        )
 
     def elect_unclean(self, action: do.UncleanElection) -> None:
         """See `Outages.elect_unclean`."""

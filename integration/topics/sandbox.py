@@ -144,14 +144,14 @@ def _groups(admin: KafkaAdminClient, ours: Callable[[str], bool]) -> list[str]:
 def _remove_groups(connection: Connection, admin: KafkaAdminClient, ours: Callable[[str], bool]) -> str:
     """Remove groups once their last members are missed. Return the coordinators' last errors."""
     deadline = time.monotonic() + _LAST_S
-    said: set[str] = set()
+    errors: set[str] = set()
     while groups := _groups(admin, ours):
-        said = set(admin.delete_groups(groups).values()) - {"OK"}
-        if GroupAuthorizationFailedError.__name__ in said:  # waiting doesn't help
+        errors = set(admin.delete_groups(groups).values()) - {"OK"}
+        if GroupAuthorizationFailedError.__name__ in errors:  # waiting doesn't help
             return str(
                 denied(connection, GroupAuthorizationFailedError(groups[0]), Right("Delete", "Group", groups[0]))
             )
-        if not said or time.monotonic() > deadline:
+        if not errors or time.monotonic() > deadline:
             break
         time.sleep(_TICK_S)
-    return ", ".join(sorted(said))
+    return ", ".join(sorted(errors))

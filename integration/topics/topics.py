@@ -60,12 +60,12 @@ class Topics:
             AccessRefused: The user may not see one of `names`; the message says that `may` is missing.
             kafka.errors.KafkaError: No broker answers.
         """
-        found = self._describe(None if patterns else names, may)
+        topics = self._describe(None if patterns else names, may)
         wanted = [re.compile(pattern) for pattern in patterns]
         return {
             name: len(topic["partitions"])
-            for name, topic in sorted(found.items())
-            if name in names or (not topic["is_internal"] and any(each.match(name) for each in wanted))
+            for name, topic in sorted(topics.items())
+            if name in names or (not topic["is_internal"] and any(regex.match(name) for regex in wanted))
         }
 
     def require(self, what: str, topic: str, partitions: int) -> None:
@@ -136,20 +136,20 @@ class Topics:
             NotSupported: The brokers don't have this protocol, or their limits refuse these timeouts.
             kafka.errors.KafkaError: The broker refuses for another reason.
         """
-        said = {
+        timeouts_ms = {
             "consumer.session.timeout.ms": session_timeout_ms,
             "consumer.heartbeat.interval.ms": heartbeat_interval_ms,
         }
-        resource = ConfigResource(ConfigResourceType.GROUP, group, {name: str(ms) for name, ms in said.items()})
+        resource = ConfigResource(ConfigResourceType.GROUP, group, {name: str(ms) for name, ms in timeouts_ms.items()})
         self._renew()
-        told = ", ".join(f"{name}={ms}" for name, ms in said.items())
+        settings = ", ".join(f"{name}={ms}" for name, ms in timeouts_ms.items())
         try:
             with needing(self._connection, Right("AlterConfigs", "Group", group)):
                 self._admin.alter_configs([resource], raise_on_unknown=False)
         except (InvalidConfigurationError, InvalidRequestError, UnsupportedVersionError) as error:
             raise NotSupported(
-                f"the brokers at {self._connection} refuse {told} of group {group!r}: {error}; the consumer protocol "
-                "(KIP-848) needs Kafka 4.0, and group.consumer.min.session.timeout.ms and "
+                f"the brokers at {self._connection} refuse {settings} of group {group!r}: {error}; the consumer "
+                "protocol (KIP-848) needs Kafka 4.0, and group.consumer.min.session.timeout.ms and "
                 "group.consumer.min.heartbeat.interval.ms that allow these values"
             ) from error
 
@@ -185,8 +185,8 @@ class Topics:
     def followers(self, tp: TopicPartition) -> list[int]:
         """Ids of the nodes with a replica of a partition, except its leader; empty if the partition doesn't exist."""
         topic = self._describe([tp.topic]).get(tp.topic, {"partitions": ()})
-        found = [p for p in topic["partitions"] if p["partition_index"] == tp.partition]
-        return [node for p in found for node in p["replica_nodes"] if node != p["leader_id"]]
+        partitions = [p for p in topic["partitions"] if p["partition_index"] == tp.partition]
+        return [node for p in partitions for node in p["replica_nodes"] if node != p["leader_id"]]
 
     def wait_led_by(self, tp: TopicPartition, node: int, timeout_s: float = 30) -> None:
         """Wait until a node leads a partition.
@@ -204,9 +204,9 @@ class Topics:
         """
 
         def in_sync() -> bool:
-            found = self._describe(names)
+            topics = self._describe(names)
             return all(
-                len(p["isr_nodes"]) == len(p["replica_nodes"]) for topic in found.values() for p in topic["partitions"]
+                len(p["isr_nodes"]) == len(p["replica_nodes"]) for topic in topics.values() for p in topic["partitions"]
             )
 
         self._until(in_sync, f"all replicas of {', '.join(sorted(names))} are in sync", timeout_s)
@@ -227,31 +227,31 @@ class Topics:
         if names is not None and not names:
             return {}
         try:
-            told = self._admin.describe_topics(None if names is None else sorted(names))
+            topics = self._admin.describe_topics(None if names is None else sorted(names))
         except UnknownTopicOrPartitionError:
             return {}
-        for topic in told:
+        for topic in topics:
             if topic["error_code"] == TopicAuthorizationFailedError.errno:
                 with needing(self._connection, Right(may, "Topic", topic["name"])):
                     raise TopicAuthorizationFailedError(topic["name"])
-        return {topic["name"]: topic for topic in told if not topic["error_code"]}
+        return {topic["name"]: topic for topic in topics if not topic["error_code"]}
 
     def _whole(self, topic: str, partitions: int) -> bool:
-        found = self._describe([topic]).get(topic, {"partitions": ()})["partitions"]
-        return len(found) == partitions and all(p["leader_id"] >= 0 for p in found)
+        partition_rows = self._describe([topic]).get(topic, {"partitions": ()})["partitions"]
+        return len(partition_rows) == partitions and all(p["leader_id"] >= 0 for p in partition_rows)
 
     @staticmethod
     def _until(condition: Any, what: str, timeout_s: float = _TIMEOUT_S) -> None:
         deadline = time.monotonic() + timeout_s
-        said = ""
+        last_error = ""
         while True:
             try:
                 if condition():
                     return
             except KafkaError as error:  # a broker may be starting
-                said = f" ({type(error).__name__}: {error})"
+                last_error = f" ({type(error).__name__}: {error})"
             if time.monotonic() > deadline:
-                raise NotStable(f"not within {timeout_s:g} s: {what}{said}")
+                raise NotStable(f"not within {timeout_s:g} s: {what}{last_error}")
             time.sleep(_TICK_S)
 
 

@@ -120,10 +120,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
     name = ""
 
     def __init__(self, name: str, *, rack: str | None = None, **options: Any) -> None:
-        known = strategy(name).declared.of_consumers()
+        declarations = strategy(name).declared.of_consumers()
         for option in options:
-            if option not in known:
-                raise unknown(f"assignor {name!r}", option, known)
+            if option not in declarations:
+                raise unknown(f"assignor {name!r}", option, declarations)
         self._strategy = strategy(name, **options)
         if name in ("weighted", "lag") and not isinstance(self, _ByWork):
             instead = "WeightedAssignor(weights=…)" if name == "weighted" else "LagAssignor(lag=…)"
@@ -182,14 +182,14 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
         return encode_subscription(Subscription(tuple(topics), data, (), self._generation, self.rack))
 
     def _serve(self, coordinator: Any) -> None:
-        known = None if self._coordinator is None else self._coordinator()
-        if coordinator is None or known is coordinator:
+        current_coordinator = None if self._coordinator is None else self._coordinator()
+        if coordinator is None or current_coordinator is coordinator:
             return
-        if known is not None and not known._closing.done():
+        if current_coordinator is not None and not current_coordinator._closing.done():
             raise Refused(
                 f"this {type(self).__name__} serves another consumer; give each its own instance, or stop the other"
             )
-        if known is not None:
+        if current_coordinator is not None:
             self._owned, self._generation = None, NO_GENERATION  # they belong to the previous consumer
         self._coordinator = weakref.ref(coordinator)
 
@@ -218,16 +218,20 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
             member id -> the bytes of its assignment, for every member.
         """
         joined, garbage = self._decoded(members)
-        partitions = partition_counts(cluster, set().union(*(set(each.topics) for _, _, each in joined)))
-        found: tuple[Any, ...] = ()
-        if any(each.rack for _, _, each in joined):  # the lookup is slow, so only if a member has a rack
-            found = racks(cluster, partitions)
+        partitions = partition_counts(
+            cluster, set().union(*(set(subscription.topics) for _, _, subscription in joined))
+        )
+        rack_maps: tuple[Any, ...] = ()
+        if any(
+            subscription.rack for _, _, subscription in joined
+        ):  # the lookup is slow, so only if a member has a rack
+            rack_maps = racks(cluster, partitions)
         strategy, differing = self._strategy.agreed(joined, partitions)
-        group = decode(self.name, joined, partitions, *found)
+        group = decode(self.name, joined, partitions, *rack_maps)
         assigned, facts = strategy.assign_bytes(group)
         coordinator = _calling_coordinator()
         assigned = strategy.echoing(assigned, joined, NO_GENERATION if coordinator is None else coordinator.generation)
-        given = {member_id: bytes(each) for member_id, each in assigned.items()}
+        given = {member_id: bytes(assignment) for member_id, assignment in assigned.items()}
         sent = sum(len(member.user_data or b"") + sum(map(len, member.subscription)) for member in members.values())
         size = sent + sum(map(len, given.values()))
         reported = [hidden(fact, cluster.unauthorized_topics) for fact in (*differing, *group.facts, *facts)]
@@ -241,12 +245,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
             return [(m, instance_id, read_subscription(data)) for m, (instance_id, data) in response.items()], []
         joined, garbage = [], []
         for member_id, member in members.items():
-            said = self._strategy.said(member.user_data)
+            fields = self._strategy.said(member.user_data)
             topics = tuple(member.subscription)
-            sent = Subscription(topics, member.user_data, said.owned, said.generation, said.rack)
-            joined.append((member_id, said.instance_id, sent))
-            if said.garbage:
-                text = f"member {member_id!r}: {said.garbage}; ignored"
+            sent = Subscription(topics, member.user_data, fields.owned, fields.generation, fields.rack)
+            joined.append((member_id, fields.instance_id, sent))
+            if fields.garbage:
+                text = f"member {member_id!r}: {fields.garbage}; ignored"
                 garbage.append(Fact("garbage-user-data", member_id, text))
         return joined, garbage
 
@@ -330,9 +334,9 @@ _WITHOUT = {
 def _lacking(declared: type[Options]) -> Mapping[str, str]:
     """Options that need what aiokafka's consumers can't do -> the reason."""
     return {
-        name: _WITHOUT[each.needs].format("weights= or weights_file=")
-        for name, each in declared.of_consumers().items()
-        if each.needs is not None
+        name: _WITHOUT[option.needs].format("weights= or weights_file=")
+        for name, option in declared.of_consumers().items()
+        if option.needs is not None
     }
 
 
@@ -366,10 +370,10 @@ class _ByWork(Assignor):
         return data
 
     def _user_data(self, instance_id: str | None) -> bytes | None:
-        held = self._owned or ()
-        told = options_.tell(self._strategy.told_options())
+        owned = self._owned or ()
+        option_bytes = options_.tell(self._strategy.told_options())
         return self._figures.user_data(
-            held, held, self._topics, self._generation, self.rack, instance_id, told, time.monotonic()
+            owned, owned, self._topics, self._generation, self.rack, instance_id, option_bytes, time.monotonic()
         )
 
     @_OfInstance
@@ -377,8 +381,8 @@ class _ByWork(Assignor):
         """As `Assignor.on_assignment`; also remember which partitions moved here, as the leader tells."""
         had = self._owned or ()
         super().on_assignment(assignment)
-        told = balance.decode(assignment.user_data)
-        moves = (told.moved, told.withheld) if told is not None else (0, 0)
+        group_balance = balance.decode(assignment.user_data)
+        moves = (group_balance.moved, group_balance.withheld) if group_balance is not None else (0, 0)
         self._figures.rests.adopted(set(had), self._owned or (), moves, time.monotonic())
 
 
@@ -490,16 +494,16 @@ def _join_response() -> dict[str, tuple[str | None, bytes]]:
     """Member id -> instance id and subscription, from the JoinGroup response; empty if not on the call stack."""
     for names in _calling_frames():
         # (member id, instance id, subscription); before version 5 without the instance id.
-        found = [tuple(each) for each in getattr(names.get("response"), "members", ())]
-        if found and all(len(each) in (2, 3) and isinstance(each[-1], bytes) for each in found):
-            return {each[0]: (each[1] if len(each) == 3 else None, each[-1]) for each in found}
+        members = [tuple(member) for member in getattr(names.get("response"), "members", ())]
+        if members and all(len(member) in (2, 3) and isinstance(member[-1], bytes) for member in members):
+            return {member[0]: (member[1] if len(member) == 3 else None, member[-1]) for member in members}
     return {}
 
 
 def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
     """Partition count per topic, from aiokafka's ``ClusterMetadata``; topics without metadata are absent."""
-    known = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
-    return {topic: max(ids, default=-1) + 1 for topic, ids in known.items() if ids is not None}
+    partition_ids = {topic: cluster.partitions_for_topic(topic) for topic in sorted(topics, key=utf16)}
+    return {topic: max(ids, default=-1) + 1 for topic, ids in partition_ids.items() if ids is not None}
 
 
 def racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -507,17 +511,17 @@ def racks(cluster: Any, partitions: Mapping[str, int]) -> tuple[dict[str, Any], 
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}, {}
-    known = {topic: cluster._partitions[topic] for topic in partitions}
+    metadata = {topic: cluster._partitions[topic] for topic in partitions}
     replicas = {
         topic: [
-            frozenset(rack_of[node] for node in known[topic][p].replicas if node in rack_of) if p in known[topic]
+            frozenset(rack_of[node] for node in metadata[topic][p].replicas if node in rack_of) if p in metadata[topic]
             else frozenset()
             for p in range(count)
         ]
         for topic, count in partitions.items()
     }  # fmt: skip
     leaders = {
-        topic: [rack_of.get(known[topic][p].leader) if p in known[topic] else None for p in range(count)]
+        topic: [rack_of.get(metadata[topic][p].leader) if p in metadata[topic] else None for p in range(count)]
         for topic, count in partitions.items()
     }
     return replicas, leaders

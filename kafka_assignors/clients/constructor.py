@@ -26,17 +26,21 @@ class KeywordOptions(ABCMeta):
         Raises:
             ConfigError: ``__init__`` does not have a keyword, or an option is given without one.
         """
-        known = cls.__signature__.parameters
-        places = sum(each.kind is not Parameter.KEYWORD_ONLY for each in known.values())
-        if len(args) > places and not any(each.kind is Parameter.VAR_POSITIONAL for each in known.values()):
-            names = ", ".join(f"{name}=…" for name, each in known.items() if each.kind is Parameter.KEYWORD_ONLY)
+        parameters = cls.__signature__.parameters
+        places = sum(parameter.kind is not Parameter.KEYWORD_ONLY for parameter in parameters.values())
+        if len(args) > places and not any(
+            parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters.values()
+        ):
+            names = ", ".join(
+                f"{name}=…" for name, parameter in parameters.items() if parameter.kind is Parameter.KEYWORD_ONLY
+            )
             raise ConfigError(f"{cls.__name__} takes options by name ({names}); {args[places]!r} has none")
-        if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
+        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
             for option in kwargs:
                 if option in cls.lacks:
                     raise ConfigError(f"{cls.__name__} has no option {option!r}: {cls.lacks[option]}")
-                if option not in known:
-                    raise unknown(cls.__name__, option, known)
+                if option not in parameters:
+                    raise unknown(cls.__name__, option, parameters)
         return super().__call__(*args, **kwargs)
 
     def __iter__(cls) -> NoReturn:

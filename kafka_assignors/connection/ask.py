@@ -117,7 +117,7 @@ def request(connection: Connection, api: int, version: int, body: bytes, timeout
 def _first(connection: Connection, timeout_s: float, question: Callable[[_Line], _Answer]) -> _Answer:
     """The answer of the first address that has one."""
     addresses(connection.bootstrap)  # reject an invalid address before any request
-    asked = [each.strip() for each in connection.bootstrap.split(",")]
+    asked = [address.strip() for address in connection.bootstrap.split(",")]
     met: list[str] = []
     deadline = time.monotonic() + timeout_s
     for left, at in zip(range(len(asked), 0, -1), asked, strict=True):
@@ -167,15 +167,15 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     Raises:
         ConfigError: An item has another form.
     """
-    found = []
-    for each in bootstrap.split(","):
-        host, _, port = each.strip().rpartition(":")
+    pairs = []
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"bootstrap {each!r} is not 'host:port', e.g. '127.0.0.1:9092'; separate several with commas"
+                f"bootstrap {address!r} is not 'host:port', e.g. '127.0.0.1:9092'; separate several with commas"
             )
-        found.append((host.strip("[]"), int(port)))
-    return found
+        pairs.append((host.strip("[]"), int(port)))
+    return pairs
 
 
 def _answer(connection: Connection, deadline: float, question: Callable[[_Line], _Answer]) -> _Answer:
@@ -280,8 +280,8 @@ def _log_in(line: _Line, connection: Connection) -> None:
         raise AccessRefused(f"{connection}: login of user {user!r} by {mechanism} failed: {error}") from error
 
 
-def _authenticate(line: _Line, connection: Connection, said: bytes) -> bytes:
-    answer = line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(said)) + said)
+def _authenticate(line: _Line, connection: Connection, message: bytes) -> bytes:
+    answer = line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(message)) + message)
     read = Reader(answer, "answer")
     code, _ = read.int16(), read.string_or_none()
     if code:
@@ -294,21 +294,21 @@ def _authenticate(line: _Line, connection: Connection, said: bytes) -> bytes:
 
 def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerificationError) -> AccessRefused:
     if error.verify_code in _EXPIRED:
-        said = "the broker's certificate has expired; renew it (and check this machine's clock)"
+        explanation = "the broker's certificate has expired; renew it (and check this machine's clock)"
     elif error.verify_code in _NOT_YET:
-        said = "the broker's certificate is not valid yet; check this machine's clock"
+        explanation = "the broker's certificate is not valid yet; check this machine's clock"
     elif error.verify_code in _OTHER_HOST:
-        said = (
+        explanation = (
             f"the broker's certificate is not for {host!r}; connect by a name that it has, or have one issued for "
             f"{host!r} (ssl.endpoint.identification.algorithm= left empty would skip this check)"
         )
     else:
         trusted = "the certificates in ssl.truststore" if connection.ca else "this machine's trusted certificates"
-        said = (
+        explanation = (
             f"the broker's certificate is of an unknown authority, not of {trusted} ({error.verify_message}); name "
             "the authority's certificate in ssl.truststore.location"
         )
-    return AccessRefused(f"{connection}: {said}")
+    return AccessRefused(f"{connection}: {explanation}")
 
 
 def _not_agreed(connection: Connection, error: ssl.SSLError) -> AccessRefused | OSError:
@@ -318,11 +318,13 @@ def _not_agreed(connection: Connection, error: ssl.SSLError) -> AccessRefused | 
 def _certificate_refused(connection: Connection, error: ssl.SSLError) -> AccessRefused | None:
     reason = (error.reason or str(error)).upper()
     if "CERTIFICATE_REQUIRED" in reason or ("HANDSHAKE_FAILURE" in reason and connection.key is None):
-        said = "the broker wants a certificate of the client; name it in ssl.keystore.location"
-        return AccessRefused(f"{connection}: {said}")
+        explanation = "the broker wants a certificate of the client; name it in ssl.keystore.location"
+        return AccessRefused(f"{connection}: {explanation}")
     if "ALERT" in reason and connection.key is not None:
-        said = f"the broker refuses the client's certificate ({error.reason}); is ssl.keystore.location the right one?"
-        return AccessRefused(f"{connection}: {said}")
+        explanation = (
+            f"the broker refuses the client's certificate ({error.reason}); is ssl.keystore.location the right one?"
+        )
+        return AccessRefused(f"{connection}: {explanation}")
     return None
 
 

@@ -77,14 +77,15 @@ def under_consumer_protocol(settings: Mapping[str, str], client: str = "java") -
     Raises:
         ConfigError: No such client.
 
-    >>> [(each.setting, each.kind) for each in under_consumer_protocol({"session.timeout.ms": "6000", "acks": "all"})]
+    >>> effects = under_consumer_protocol({"session.timeout.ms": "6000", "acks": "all"})
+    >>> [(effect.setting, effect.kind) for effect in effects]
     [('session.timeout.ms', 'refused')]
     """
     if client not in CLIENTS:
         raise ConfigError(f"client {client!r} is not known; known: {', '.join(CLIENTS)}")
-    found = []
+    effects = []
     if client in WITHOUT:
-        found.append(
+        effects.append(
             Effect(
                 "group.protocol", REFUSED, f"{client} doesn't speak the consumer protocol (KIP-848)",
                 "stay with the classic protocol, or move the member to confluent-kafka; the lines below are for that",
@@ -95,7 +96,7 @@ def under_consumer_protocol(settings: Mapping[str, str], client: str = "java") -
         name = given.replace("_", ".")
         refused = _REFUSED.get(name) or _OF_ONE_CLIENT.get((client, name))
         if refused is not None:
-            found.append(Effect(given, REFUSED, *refused))
+            effects.append(Effect(given, REFUSED, *refused))
         elif name in _CHANGED:
-            found.append(Effect(given, CHANGED, *_CHANGED[name]))
-    return found
+            effects.append(Effect(given, CHANGED, *_CHANGED[name]))
+    return effects

@@ -50,28 +50,28 @@ def parse(text: str) -> Login:
 
 def render(login: Login) -> str:
     """Render a ``sasl.jaas.config``."""
-    said = "".join(f" {name}={_quoted(value)}" for name, value in login.options.items())
-    return f"{login.module} required{said};"
+    options = "".join(f" {name}={_quoted(value)}" for name, value in login.options.items())
+    return f"{login.module} required{options};"
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise ValueError(f"character {at + 1} can't be read; is a quote missing?")
         at = token.end()
         if token.lastgroup in ("double", "single"):
-            found.append(("text", _unescape(token[token.lastgroup])))
+            tokens.append(("text", _unescape(token[token.lastgroup])))
         elif token.lastgroup is not None:
-            found.append((token.lastgroup, token[token.lastgroup]))
-    return found
+            tokens.append((token.lastgroup, token[token.lastgroup]))
+    return tokens
 
 
 def _unescape(text: str) -> str:
-    def meant(found: re.Match[str]) -> str:
-        said = found.group(1)
-        return chr(int(said, 8)) if said[0] in "01234567" else _ESCAPES.get(said, said)
+    def meant(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        return chr(int(escape, 8)) if escape[0] in "01234567" else _ESCAPES.get(escape, escape)
 
     return re.sub(r"\\([0-3]?[0-7]{1,2}|.)", meant, text, flags=re.DOTALL)
 

@@ -67,13 +67,13 @@ def _split(line: str, number: int) -> tuple[str, str]:
 
 
 def _unescape(text: str, number: int) -> str:
-    def meant(found: re.Match[str]) -> str:
-        said = found.group(1)
-        if said[0] != "u":
-            return _ESCAPES.get(said, said)
-        if len(said) != 5:
+    def meant(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        if escape[0] != "u":
+            return _ESCAPES.get(escape, escape)
+        if len(escape) != 5:
             raise ValueError(f"line {number}: \\u needs four hexadecimal digits")
-        return chr(int(said[1:], 16))
+        return chr(int(escape[1:], 16))
 
     units = re.sub(r"\\(u[0-9a-fA-F]{4}|.|$)", lambda m: meant(m) if m.group(1) else "", text, flags=re.DOTALL)
     # two escapes may be the halves of one character

@@ -81,8 +81,8 @@ def read_connection(
         given = _of_file(file, f"--profile {profile}: {file}", profile)
     else:
         given = {}
-    for each in settings:
-        name, equals, value = each.partition("=")
+    for setting in settings:
+        name, equals, value = setting.partition("=")
         name = name.strip()
         if not equals or not name:
             raise ConfigError(f"--set {name!r} has no value; write --set security.protocol=SASL_SSL")
@@ -141,20 +141,20 @@ def file_lines(path: Path, where: str | None = None, profile: str | None = None)
         wanted = "name a client.properties" if profile is None else f"write a section [{profile}] there"
         raise ConfigError(f"{where} can't be read ({error.strerror}); {wanted}") from None
     try:
-        found = properties.parse(data.decode("latin-1"))
+        lines = properties.parse(data.decode("latin-1"))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    found = chosen(found, profile, str(path))
-    for line in found:
+    lines = chosen(lines, profile, str(path))
+    for line in lines:
         if not f"{line.key}{line.value}".isascii() and not data.isascii():
             # Java decodes ISO-8859-1, most editors write UTF-8; only ASCII escapes mean the same to both
             _require_ascii(data, line, where)
-    return found
+    return lines
 
 
 def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _Given]:
-    found = file_lines(path, where, profile)
-    return {line.key: _Given(line.value, f"{where}, line {line.number}") for line in found}
+    lines = file_lines(path, where, profile)
+    return {line.key: _Given(line.value, f"{where}, line {line.number}") for line in lines}
 
 
 def _require_ascii(data: bytes, line: properties.Line, where: str) -> None:
@@ -167,26 +167,30 @@ def _require_ascii(data: bytes, line: properties.Line, where: str) -> None:
 
 
 def _connection(given: Mapping[str, _Given], environment: Mapping[str, str]) -> Connection:
-    given = {name: _resolved(name, each, environment) for name, each in given.items() if not _provider(name, each)}
+    given = {
+        name: _resolved(name, setting, environment) for name, setting in given.items() if not _provider(name, setting)
+    }
     ignored = []
-    for name, each in given.items():
+    for name, setting in given.items():
         if name in NOT_OURS or name in _NEEDLESS:
             ignored.append(name)
         elif name in _REFUSED:
-            raise ConfigError(f"{each.where}: {name} is not supported: {_REFUSED[name]}")
+            raise ConfigError(f"{setting.where}: {name} is not supported: {_REFUSED[name]}")
         elif name not in _FIELD and name not in ALSO_READ:
-            raise ConfigError(f"{each.where}: {_unknown(name)}")
-    held = _fields(given)
-    if not held.get("bootstrap"):
+            raise ConfigError(f"{setting.where}: {_unknown(name)}")
+    fields = _fields(given)
+    if not fields.get("bootstrap"):
         raise ConfigError(
             "no broker is named; give --bootstrap host:port, or bootstrap.servers in --config or --profile"
         )
-    held |= _security(given, held)
-    return _made(held, tuple(ignored))
+    fields |= _security(given, fields)
+    return _made(fields, tuple(ignored))
 
 
-def _made(held: Mapping[str, str], ignored: tuple[str, ...] = ()) -> Connection:
-    return Connection(**{name: value for name, value in held.items() if value or name == "bootstrap"}, ignored=ignored)
+def _made(fields: Mapping[str, str], ignored: tuple[str, ...] = ()) -> Connection:
+    return Connection(
+        **{name: value for name, value in fields.items() if value or name == "bootstrap"}, ignored=ignored
+    )
 
 
 def _unknown(name: str) -> str:
@@ -211,13 +215,13 @@ def _provider(name: str, given: _Given) -> bool:
 
 
 def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Given:
-    def meant(found: re.Match[str]) -> str:
-        kind, variable = found.groups()
+    def meant(match: re.Match[str]) -> str:
+        kind, variable = match.groups()
         if kind != "env":
-            raise ConfigError(f"{given.where}: {name} refers to {found[0]}: only ${{env:NAME}} is supported")
+            raise ConfigError(f"{given.where}: {name} refers to {match[0]}: only ${{env:NAME}} is supported")
         if variable not in environment:
             raise ConfigError(
-                f"{given.where}: {name} refers to {found[0]}, but the environment has no {variable}; export {variable}"
+                f"{given.where}: {name} refers to {match[0]}, but the environment has no {variable}; export {variable}"
             )
         return environment[variable]
 
@@ -226,68 +230,68 @@ def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Give
 
 def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
     """Field -> value, for settings that map to one field each."""
-    held: dict[str, str] = {}
-    told: dict[str, str] = {}
-    for name, each in given.items():
+    fields: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name, setting in given.items():
         field = _FIELD.get(name)
         if field is None or field == "hostname_check":
             continue
-        value = each.value if field in ("password", "key_password") else each.value.strip()
-        if field in held and held[field] != value:
-            raise ConfigError(f"{each.where}: {name} and {told[field]} set the same property; remove one")
+        value = setting.value if field in ("password", "key_password") else setting.value.strip()
+        if field in fields and fields[field] != value:
+            raise ConfigError(f"{setting.where}: {name} and {names[field]} set the same property; remove one")
         if field in _MILLISECONDS and not value.isdecimal():
-            raise ConfigError(f"{each.where}: {name}={value} is not a number of milliseconds")
-        held[field], told[field] = value, name
+            raise ConfigError(f"{setting.where}: {name}={value} is not a number of milliseconds")
+        fields[field], names[field] = value, name
     for field in ("protocol", "mechanism"):
-        if field in held:
-            held[field] = held[field].upper()
+        if field in fields:
+            fields[field] = fields[field].upper()
     for field, kind in (("ca", "CERTIFICATE"), ("certificate", "CERTIFICATE"), ("key", "PRIVATE KEY")):
-        if field in held:
-            held[field] = stores.pem(held[field], kind, f"{given[told[field]].where}: {told[field]}")
-    return held
+        if field in fields:
+            fields[field] = stores.pem(fields[field], kind, f"{given[names[field]].where}: {names[field]}")
+    return fields
 
 
-def _security(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+def _security(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
     """Fields that depend on several settings: the user, the trusted certificates, the client's certificate."""
-    protocol = held.get("protocol", "PLAINTEXT")
+    protocol = fields.get("protocol", "PLAINTEXT")
     if protocol not in PROTOCOLS:
         where = given["security.protocol"].where
         raise ConfigError(f"{where}: security.protocol={protocol} is not known; known: {', '.join(PROTOCOLS)}")
-    for name, each in given.items():
+    for name, setting in given.items():
         prefix = name.partition(".")[0]
-        if name in _NEEDLESS or (name == "ssl.endpoint.identification.algorithm" and not each.value):
+        if name in _NEEDLESS or (name == "ssl.endpoint.identification.algorithm" and not setting.value):
             continue  # the empty one asks for nothing; Kafka's system tests write it into every file
         if (prefix == "sasl" and "SASL" not in protocol) or (prefix == "ssl" and not protocol.endswith("SSL")):
             raise ConfigError(
-                f"{each.where}: {name} has no effect with security.protocol={protocol}; "
+                f"{setting.where}: {name} has no effect with security.protocol={protocol}; "
                 f"set security.protocol={'SASL_SSL' if prefix == 'sasl' else 'SSL or SASL_SSL'}, or remove {name}"
             )
-    found: dict[str, str] = {}
+    security_fields: dict[str, str] = {}
     if "SASL" in protocol:
-        found |= _user(given, held)
+        security_fields |= _user(given, fields)
     if protocol.endswith("SSL"):
-        found |= _trust(given, held) | _shown(given, held) | _hostname_check(given)
-        _require_readable(_made({**held, **found}))
-    return found
+        security_fields |= _trust(given, fields) | _shown(given, fields) | _hostname_check(given)
+        _require_readable(_made({**fields, **security_fields}))
+    return security_fields
 
 
-def _user(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
-    mechanism = held.get("mechanism")
+def _user(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
+    mechanism = fields.get("mechanism")
     if mechanism not in MECHANISMS:
-        said = "is missing" if mechanism is None else f"{mechanism} is not supported"
+        problem = "is missing" if mechanism is None else f"{mechanism} is not supported"
         raise ConfigError(
-            f"security.protocol={held['protocol']}: sasl.mechanism {said}; supported: {', '.join(MECHANISMS)}"
+            f"security.protocol={fields['protocol']}: sasl.mechanism {problem}; supported: {', '.join(MECHANISMS)}"
         )
     config = given.get("sasl.jaas.config")
     if config is None:
         for field in ("username", "password"):
-            if not held.get(field):
+            if not fields.get(field):
                 raise ConfigError(
                     f"sasl.mechanism={mechanism} needs a user: write sasl.jaas.config={jaas.MODULES[mechanism]} "
                     'required username="…" password="${env:NAME}";'
                 )
         return {}
-    if "username" in held or "password" in held:
+    if "username" in fields or "password" in fields:
         raise ConfigError(
             f"{config.where}: sasl.jaas.config and sasl.username, sasl.password both give credentials; remove one"
         )
@@ -310,53 +314,57 @@ def _user(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str
     return {option: login.options[option] for option in ("username", "password")}
 
 
-def _trust(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+def _trust(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
     ways = [n for n in ("ssl.truststore.location", "ssl.ca.location") if n in given]
     ways += [name for name in ("ssl.truststore.certificates", "ssl.ca.pem") if name in given]
     if len(ways) > 1:
         raise ConfigError(f"{given[ways[1]].where}: {ways[0]} and {ways[1]} both name trusted certificates; remove one")
     _check_type(given, "truststore")
-    if not ways or "ca" in held:
+    if not ways or "ca" in fields:
         return {}
     path, where = given[ways[0]].value.strip(), f"{given[ways[0]].where}: {ways[0]}"
     password = given.get("ssl.truststore.password")
     return {"ca": stores.trusted(path, None if password is None else password.value, where)}
 
 
-def _shown(given: Mapping[str, _Given], held: Mapping[str, str]) -> dict[str, str]:
+def _shown(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
     _check_type(given, "keystore")
-    found: dict[str, str] = {}
+    identity: dict[str, str] = {}
     if (store := given.get("ssl.keystore.location")) is not None:
         password = given.get("ssl.keystore.password")
         own = stores.identity(
             store.value.strip(),
             None if password is None else password.value,
-            held.get("key_password"),
+            fields.get("key_password"),
             f"{store.where}: ssl.keystore.location",
         )
-        found = {"certificate": own.certificate, "key": own.key, "key_password": own.key_password or ""}
+        identity = {"certificate": own.certificate, "key": own.key, "key_password": own.key_password or ""}
     for field, name, kind in (
         ("certificate", "ssl.certificate.location", "CERTIFICATE"),
         ("key", "ssl.key.location", "PRIVATE KEY"),
     ):
-        if (each := given.get(name)) is not None:
-            named = f"{each.where}: {name}"
-            found[field] = stores.pem(stores.read_text(each.value.strip(), named), kind, f"{named}={each.value}")
-    both = {**held, **found}
+        if (setting := given.get(name)) is not None:
+            named = f"{setting.where}: {name}"
+            identity[field] = stores.pem(
+                stores.read_text(setting.value.strip(), named), kind, f"{named}={setting.value}"
+            )
+    both = {**fields, **identity}
     if ("certificate" in both) != ("key" in both):
         lacks = "private key" if "certificate" in both else "certificate"
         raise ConfigError(
             f"the client's {lacks} is missing: certificate and key go together (ssl.keystore.certificate.chain and "
             "ssl.keystore.key, or ssl.keystore.location)"
         )
-    return found
+    return identity
 
 
 def _check_type(given: Mapping[str, _Given], store: str) -> None:
     """Reject an unsupported type of store; the contents decide which type it is."""
-    each = given.get(f"ssl.{store}.type")
-    if each is not None and each.value.strip().upper() not in ("PEM", "PKCS12", "JKS"):
-        raise ConfigError(f"{each.where}: ssl.{store}.type={each.value} is not supported; give a PEM or PKCS12 store")
+    setting = given.get(f"ssl.{store}.type")
+    if setting is not None and setting.value.strip().upper() not in ("PEM", "PKCS12", "JKS"):
+        raise ConfigError(
+            f"{setting.where}: ssl.{store}.type={setting.value} is not supported; give a PEM or PKCS12 store"
+        )
 
 
 def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
@@ -366,16 +374,16 @@ def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
             f"{verify.where}: enable.ssl.certificate.verification={verify.value} would trust every broker, which Java "
             "does not support; name the authority in ssl.truststore.location"
         )
-    each = given.get("ssl.endpoint.identification.algorithm")
-    if each is None:
+    setting = given.get("ssl.endpoint.identification.algorithm")
+    if setting is None:
         return {}
-    said = each.value.strip().lower()
-    if said not in ("https", "", "none"):
+    algorithm = setting.value.strip().lower()
+    if algorithm not in ("https", "", "none"):
         raise ConfigError(
-            f"{each.where}: ssl.endpoint.identification.algorithm={each.value} is not known; set https, or leave it "
-            "empty to skip the host name check"
+            f"{setting.where}: ssl.endpoint.identification.algorithm={setting.value} is not known; set https, or leave "
+            "it empty to skip the host name check"
         )
-    return {"hostname_check": said or "none"}
+    return {"hostname_check": algorithm or "none"}
 
 
 def _require_readable(connection: Connection) -> None:

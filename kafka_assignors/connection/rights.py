@@ -58,9 +58,9 @@ def needing(connection: Connection, *rights: Right) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if (said := denied(connection, error, *rights)) is None:
+        if (denial := denied(connection, error, *rights)) is None:
             raise
-        raise said from error
+        raise denial from error
 
 
 def denied(connection: Connection, error: BaseException, *rights: Right) -> AccessRefused | None:
@@ -71,12 +71,12 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
         error: kafka-python's, identified by its ``errno``; librdkafka's or Java's, identified by its text.
         *rights: The permissions needed. If several fit the resource type, the error's text decides.
     """
-    said = str(error)
-    words = re.search(r"(Topic|Group|Cluster|TransactionalId|Transactional_Id)[_ ]?Authorization", said, re.IGNORECASE)
+    text = str(error)
+    words = re.search(r"(Topic|Group|Cluster|TransactionalId|Transactional_Id)[_ ]?Authorization", text, re.IGNORECASE)
     # an OSError has errnos of the system: 30 is a read-only file system
     kind = None if isinstance(error, OSError) else _DENIED.get(getattr(error, "errno", None) or 0)
     if kind is None and words is not None:
-        kind = next(each for each in _DENIED.values() if each.lower() == words[1].replace("_", "").lower())
+        kind = next(resource for resource in _DENIED.values() if resource.lower() == words[1].replace("_", "").lower())
     if kind is None:
         return None
     user = connection.username or "ANONYMOUS"
@@ -84,7 +84,7 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
     if kind == "Cluster" and not fitting:
         # A user without write permission on any topic gets no producer id, and a cluster authorization error (KIP-679).
         fitting = [right for right in rights if (right.operation, right.kind) == ("Write", "Topic")]
-    for right in sorted(fitting, key=lambda right: right.name not in said):
+    for right in sorted(fitting, key=lambda right: right.name not in text):
         return refusal(connection, right)
     return AccessRefused(
         f"{connection}: user {user!r} lacks a permission on a {kind}; an administrator can grant it with kafka-acls.sh"

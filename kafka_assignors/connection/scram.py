@@ -37,14 +37,16 @@ class Scram:
         Raises:
             ValueError: The answer is not SCRAM's, or to another client.
         """
-        said = answer.decode()
-        told = dict(part.partition("=")[::2] for part in said.split(","))
-        if not {"r", "s", "i"} <= set(told) or not told["r"].startswith(self._nonce):
+        text = answer.decode()
+        attributes = dict(part.partition("=")[::2] for part in text.split(","))
+        if not {"r", "s", "i"} <= set(attributes) or not attributes["r"].startswith(self._nonce):
             raise ValueError("the broker's response is not a SCRAM message")
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password, base64.b64decode(told["s"]), int(told["i"]))
+        salted = hashlib.pbkdf2_hmac(
+            self._hash, self._password, base64.b64decode(attributes["s"]), int(attributes["i"])
+        )
         key = self._keyed(salted, b"Client Key")
-        without_proof = f"c=biws,r={told['r']}"
-        everything = f"{self._bare},{said},{without_proof}".encode()
+        without_proof = f"c=biws,r={attributes['r']}"
+        everything = f"{self._bare},{text},{without_proof}".encode()
         signature = self._keyed(hashlib.new(self._hash, key).digest(), everything)
         proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
         self._signature = self._keyed(self._keyed(salted, b"Server Key"), everything)

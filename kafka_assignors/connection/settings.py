@@ -147,8 +147,8 @@ class Connection:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that must never be shown."""
-        held = (getattr(self, name) for name, row in NAMES.items() if row.secret)
-        return tuple(value for value in held if value)
+        values = (getattr(self, name) for name, row in NAMES.items() if row.secret)
+        return tuple(value for value in values if value)
 
     def at(self, bootstrap: str) -> Connection:
         """The same settings for other addresses."""
@@ -168,15 +168,17 @@ class Connection:
 
     def java(self) -> dict[str, str]:
         """Configuration for Java's clients. Stores are inline PEM, so the client's host needs no files."""
-        held = self._held()
-        said = {row.java: held[name] for name, row in NAMES.items() if row.java is not None and name in held}
+        values = self._held()
+        config = {row.java: values[name] for name, row in NAMES.items() if row.java is not None and name in values}
         if self.hostname_check == "none":
-            said["ssl.endpoint.identification.algorithm"] = ""
+            config["ssl.endpoint.identification.algorithm"] = ""
         if self.mechanism is not None:
             options = {"username": self.username or "", "password": self.password or ""}
-            said["sasl.jaas.config"] = jaas.render(jaas.login(self.mechanism, options))
-        said |= {f"ssl.{store}.type": "PEM" for store, pem in (("truststore", self.ca), ("keystore", self.key)) if pem}
-        return said
+            config["sasl.jaas.config"] = jaas.render(jaas.login(self.mechanism, options))
+        config |= {
+            f"ssl.{store}.type": "PEM" for store, pem in (("truststore", self.ca), ("keystore", self.key)) if pem
+        }
+        return config
 
     def spark(self) -> dict[str, str]:
         """Options for Spark's Kafka source and sink."""
@@ -223,15 +225,15 @@ class Connection:
         return {n: str(v) for n in NAMES if (v := getattr(self, n)) is not None and v != default[n]}
 
     def _python(self, client: str, bootstrap: object) -> dict[str, Any]:
-        said: dict[str, Any] = {
+        config: dict[str, Any] = {
             getattr(NAMES[name], client): int(value) if value.isdecimal() and name not in _TEXT else value
             for name, value in self._held().items()
             if getattr(NAMES[name], client) is not None
         }
-        said["bootstrap_servers"] = bootstrap
+        config["bootstrap_servers"] = bootstrap
         if self.tls:
-            said["ssl_context"] = self.ssl_context()
-        return said
+            config["ssl_context"] = self.ssl_context()
+        return config
 
 
 @contextlib.contextmanager

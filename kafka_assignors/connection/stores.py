@@ -61,7 +61,7 @@ def trusted(path: str, password: str | None, where: str) -> str:
         raise ConfigError(
             f"{where}={path} has no certificate; name the store with the authority that signs the brokers' certificates"
         )
-    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 def identity(path: str, password: str | None, key_password: str | None, where: str) -> Identity:
@@ -85,7 +85,7 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
     key, own, others = _pkcs12(data, password, f"{where}={path}")
     if key is None or own is None:
         raise ConfigError(f"{where}={path} has no private key with its certificate; name the client's key store")
-    chain = "".join(each.public_bytes(Encoding.PEM).decode() for each in (own, *others))
+    chain = "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in (own, *others))
     return Identity(chain, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(), None)
 
 

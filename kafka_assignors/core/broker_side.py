@@ -27,7 +27,7 @@ def _ids(value: Any) -> TopicIds:
 
 
 def _names(value: Any) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
         raise ValueError
     return list(value)
 

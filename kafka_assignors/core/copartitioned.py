@@ -139,9 +139,9 @@ class Bundles:
 
     def owners(self, owner: Ints) -> Ints:
         """int[B], the owner of each bundle under owners of partitions, if these keep bundles whole."""
-        found = np.full(self.claims.indexed.size, UNASSIGNED)
-        found[self.bundle] = owner[self.position]
-        return found
+        bundle_owners = np.full(self.claims.indexed.size, UNASSIGNED)
+        bundle_owners[self.bundle] = owner[self.position]
+        return bundle_owners
 
     def split(self, owner: Ints) -> Ints:
         """The bundles whose partitions have several owners."""
@@ -164,15 +164,15 @@ def sets(indexed: Indexed, topics: Sets | None) -> list[tuple[str, ...]]:
         alike: dict[tuple[bytes, int], list[str]] = {}
         for topic, column in zip(indexed.topics, columns, strict=True):
             alike.setdefault((column.tobytes(), indexed.group.partitions[topic]), []).append(topic)
-        return [tuple(each) for each in alike.values()]
-    found, left = [], dict.fromkeys(indexed.topics)
+        return [tuple(topic_set) for topic_set in alike.values()]
+    topic_sets, left = [], dict.fromkeys(indexed.topics)
     for names in topics:
-        known = tuple(name for name in names if name in left)
-        if len(known) > 1 and columns[[indexed.number[name] for name in known]].all(axis=0).any():
-            found.append(known)
-            for name in known:
+        subset = tuple(name for name in names if name in left)
+        if len(subset) > 1 and columns[[indexed.number[name] for name in subset]].all(axis=0).any():
+            topic_sets.append(subset)
+            for name in subset:
                 del left[name]
-    return [*found, *((name,) for name in left)]
+    return [*topic_sets, *((name,) for name in left)]
 
 
 def _bundles(indexed: Indexed, topics: Sets | None) -> tuple[Priced, Ints, Ints]:
@@ -198,8 +198,8 @@ def _bundles(indexed: Indexed, topics: Sets | None) -> tuple[Priced, Ints, Ints]
 def _holders(claims: Claims, indexed: Indexed, bundle: Ints, position: Ints) -> Ints:
     """int[B], the member that holds most of a bundle, of several the first; `UNASSIGNED` if no subscriber holds any."""
     members = len(claims.indexed.members)
-    held = claims.holder[position] != UNASSIGNED
-    bundle, member = bundle[held], claims.holder[position][held]
+    has_holder = claims.holder[position] != UNASSIGNED
+    bundle, member = bundle[has_holder], claims.holder[position][has_holder]
     may = indexed.reads[indexed.subscription[member], indexed.topic_of()[bundle]]
     cells, count = np.unique(bundle[may] * members + member[may], return_counts=True)
     order = np.lexsort((cells % members, -count, cells // members))
@@ -226,9 +226,9 @@ def facts(group: Group, topics: Sets | None) -> Iterable[Fact]:
     for names in sets(indexed, topics):
         counts = {name: group.partitions[name] for name in names}
         if len(set(counts.values())) > 1:
-            each = ", ".join(f"{name} {count}" for name, count in counts.items())
+            count_text = ", ".join(f"{name} {count}" for name, count in counts.items())
             text = (
-                f"co-partitioned topics have different partition counts ({each}): equal keys may be in different "
+                f"co-partitioned topics have different partition counts ({count_text}): equal keys may be in different "
                 "partition numbers; give them the same count"
             )
             yield Fact("copartition-counts", names[0], text)
@@ -238,7 +238,7 @@ def facts(group: Group, topics: Sets | None) -> Iterable[Fact]:
                 text = f"{some(partial)}: subscribe to a part of {', '.join(names)}, so they get none of these topics"
                 yield Fact("copartition-subscribers", names[0], text)
     for names in topics:
-        known = [name for name in names if name in indexed.number]
-        if len(known) > 1 and tuple(known) not in sets(indexed, topics):
-            text = f"no member subscribes to all of {', '.join(known)}; they are placed topic by topic"
-            yield Fact("copartition-subscribers", known[0], text)
+        subset = [name for name in names if name in indexed.number]
+        if len(subset) > 1 and tuple(subset) not in sets(indexed, topics):
+            text = f"no member subscribes to all of {', '.join(subset)}; they are placed topic by topic"
+            yield Fact("copartition-subscribers", subset[0], text)

@@ -48,8 +48,8 @@ class Needs(Enum):
 def plain(value: Any) -> Any:
     """A copy as a JSON value: a caller's dict or list may change later, and JSON reads a tuple back as a list."""
     if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: plain(element) for key, element in value.items()}
+    return [plain(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 class Option(Generic[T]):
@@ -187,9 +187,9 @@ class OfPartitions(Option[T]):
         return value
 
 
-def unknown(owner: str, option: str, known: Collection[str]) -> ConfigError:
+def unknown(owner: str, option: str, options: Collection[str]) -> ConfigError:
     """The error for an option that an assignor hasn't."""
-    return ConfigError(f"{owner} has no option {option!r}; it has {', '.join(known) or 'none'}")
+    return ConfigError(f"{owner} has no option {option!r}; it has {', '.join(options) or 'none'}")
 
 
 class Options:
@@ -209,13 +209,13 @@ class Options:
 
     def __init_subclass__(cls) -> None:
         classes = reversed(cls.__mro__)
-        cls.declared = {o.name: o for each in classes for o in vars(each).values() if isinstance(o, Option)}
+        cls.declared = {o.name: o for base in classes for o in vars(base).values() if isinstance(o, Option)}
         cls._unset = None
 
     def __init__(self, **given: Any) -> None:
         cls = type(self)
         if cls._unset is None:
-            cls._unset = {name: each.of_plan(each.in_plans[1]) for name, each in cls.of_plans().items()}
+            cls._unset = {name: option.of_plan(option.in_plans[1]) for name, option in cls.of_plans().items()}
         vars(self).update(cls._unset)
         vars(self).update({name: cls.declared[name].of_plan(value) for name, value in given.items()})
         self.validate()
@@ -234,23 +234,23 @@ class Options:
         Raises:
             ConfigError: A value is invalid.
         """
-        known = cls.of_consumers()
-        return {name: known[name].of_consumer(value) for name, value in given.items()}
+        options = cls.of_consumers()
+        return {name: options[name].of_consumer(value) for name, value in given.items()}
 
     @classmethod
     def of_plans(cls) -> Mapping[str, Option[Any]]:
         """Name -> option, of those that a plan takes."""
-        return {name: each for name, each in cls.declared.items() if each.of is not Of.CONSUMER}
+        return {name: option for name, option in cls.declared.items() if option.of is not Of.CONSUMER}
 
     @classmethod
     def of_consumers(cls) -> Mapping[str, Option[Any]]:
         """Name in an assignor's constructor -> option."""
-        return {each.called: each for each in cls.declared.values() if each.of is not Of.PLAN}
+        return {option.called: option for option in cls.declared.values() if option.of is not Of.PLAN}
 
     @classmethod
     def of_group(cls) -> Mapping[str, Option[Any]]:
         """Name -> option, of those that all members should have alike."""
-        return {name: each for name, each in cls.declared.items() if each.of is Of.GROUP}
+        return {name: option for name, option in cls.declared.items() if option.of is Of.GROUP}
 
 
 def optional(check: Callable[[Any], V]) -> Callable[[Any], V | None]:

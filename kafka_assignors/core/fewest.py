@@ -24,11 +24,11 @@ def least_changes(group: Group) -> tuple[int, int]:
     Cost: O(claims + M log M) if all members subscribe alike and none has a rack. Otherwise that of
     `sticky.changes`, a fraction of `plan`'s, which computes an assignment, its target and a proof.
     """
-    if (held := _held_alike(group)) is not None:
+    if (counts := _held_alike(group)) is not None:
         total = sum(max(group.partitions.get(topic, 0), 0) for topic in group.members[0].topics)
-        low, above = divmod(total, len(held))
-        over = [many - low for many in held if many > low]
-        return sum(over) - min(above, len(over)), total - sum(held)
+        low, above = divmod(total, len(counts))
+        over = [many - low for many in counts if many > low]
+        return sum(over) - min(above, len(over)), total - sum(counts)
     return sticky.changes(resolve(group))
 
 
@@ -39,6 +39,6 @@ def _held_alike(group: Group) -> list[int] | None:
         return None
     claimed = [[tp for tp in member.owned if 0 <= tp.partition < group.partitions.get(tp.topic, 0)]
                for member in group.members]  # fmt: skip
-    if len({tp for each in claimed for tp in each}) < sum(map(len, claimed)):
+    if len({tp for owned in claimed for tp in owned}) < sum(map(len, claimed)):
         return None
-    return [sum(tp.topic in topics for tp in each) for each in claimed]
+    return [sum(tp.topic in topics for tp in owned) for owned in claimed]

@@ -55,17 +55,19 @@ def decode(
         if topics not in distinct:
             distinct[topics] = frozenset(topics)
     sets = {key: distinct[topics] for key, topics in tuples.items()}
-    known = frozenset[str]().union(*distinct.values())
+    topic_names = frozenset[str]().union(*distinct.values())
     counts: dict[str, int] = {}
-    said: Sequence[userdata.Claim] = [userdata.Claim()] * len(heard)
+    claims: Sequence[userdata.Claim] = [userdata.Claim()] * len(heard)
     if elected.uses_claims:
-        counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in known}
-        said = elected.claims_of(subscriptions, counts)
-    decoded_together = {id(each.owned.columns): each.owned.columns for each in said if type(each.owned) is Claimed}
+        counts = {topic: partitions.get(topic, limits.UNKNOWN_PARTITIONS) for topic in topic_names}
+        claims = elected.claims_of(subscriptions, counts)
+    decoded_together = {
+        id(claim.owned.columns): claim.owned.columns for claim in claims if type(claim.owned) is Claimed
+    }
     short = {key for key, columns in decoded_together.items() if max(columns.sizes) <= limits.PARTITIONS}
     claimed = [
-        each if type(each.owned) is Claimed and id(each.owned.columns) in short else _limited(each, counts)
-        for each in said
+        claim if type(claim.owned) is Claimed and id(claim.owned.columns) in short else _limited(claim, counts)
+        for claim in claims
     ]
     joined = [
         Member(member_id, sets[id(subscription.topics)], instance_id, subscription.rack, owned, generation)
@@ -76,7 +78,9 @@ def decode(
         for (member_id, _, _), (_, _, garbage) in zip(heard, claimed, strict=True)
         if garbage
     ]
-    facts += [Fact("unread", m, f"member {m!r} {each.unread}") for m, _, each in heard if each.unread]
+    facts += [
+        Fact("unread", m, f"member {m!r} {subscription.unread}") for m, _, subscription in heard if subscription.unread
+    ]
     group = Group(joined, partitions, racks, leaders)
     generations = {member_id: subscription.generation for member_id, _, subscription in heard}
     return decoded(name, group, facts, generations)
@@ -107,8 +111,8 @@ def decoded(
     """
     made = strategy(name) if isinstance(name, str) else name
     claims = resolve(group) if made.uses_claims else None
-    told = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
-    return Decoded(group, facts_.ordered(told), claims, generations or {})
+    all_facts = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
+    return Decoded(group, facts_.ordered(all_facts), claims, generations or {})
 
 
 def replay(
@@ -139,7 +143,7 @@ def replay(
     """
     sent = list(members)
     subscriptions = bulk.subscriptions([data for _, _, data in sent])
-    joined = [(ids[0], ids[1], each) for ids, each in zip(sent, subscriptions, strict=True)]
+    joined = [(ids[0], ids[1], subscription) for ids, subscription in zip(sent, subscriptions, strict=True)]
     made = strategy(name)
     kept = {option: value for option, value in options.items() if option not in made.individual}
     elected, _ = made.with_options(**kept).agreed(joined, partitions)

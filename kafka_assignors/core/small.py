@@ -52,11 +52,11 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
     most = STICKY_PARTITIONS if sticky else PARTITIONS
     if subscriptions and sum(partitions.get(topic, 0) for topic in subscriptions[0].topics) > most:
         return None
-    if any(each.rack or each.unread for each in subscriptions):
+    if any(subscription.rack or subscription.unread for subscription in subscriptions):
         return None
-    if name == "sticky" and any(each.version <= userdata.ECHOING for each in subscriptions):
+    if name == "sticky" and any(subscription.version <= userdata.ECHOING for subscription in subscriptions):
         return None
-    distinct = dict.fromkeys(each.topics for each in subscriptions)
+    distinct = dict.fromkeys(subscription.topics for subscription in subscriptions)
     topics = sorted(set().union(*distinct), key=utf16)
     counts = [partitions.get(topic, 0) for topic in topics]
     if not counts or min(counts) <= 0 or sum(counts) > most:
@@ -64,7 +64,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
     if sticky:
         names, order = lasting_order([(member_id, instance_id) for member_id, instance_id, _ in members])
         number = {topic: t for t, topic in enumerate(topics)}
-        if len({frozenset(each) for each in distinct}) > 1:
+        if len({frozenset(topic_tuple) for topic_tuple in distinct}) > 1:
             return None
         holder = _held(name, [subscriptions[m] for m in order], number, counts)
         if holder is None:
@@ -75,7 +75,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
         dealt = _by_member(owner, counts, len(order))
     else:
         order = static_order([(member_id, instance_id) for member_id, instance_id, _ in members])
-        reads = {each: frozenset(each) for each in distinct}
+        reads = {topic_tuple: frozenset(topic_tuple) for topic_tuple in distinct}
         readers = [reads[subscriptions[m].topics] for m in order]
         deal = _ranges if name == "range" else _turns
         dealt = deal(topics, counts, readers)
@@ -120,9 +120,9 @@ def _turns(topics: Sequence[str], counts: Sequence[int], readers: Sequence[froze
 
 def _takers(topics: Sequence[str], readers: Sequence[frozenset[str]]) -> Iterable[Sequence[int]]:
     """The subscribers of each topic."""
-    if len({id(each) for each in readers}) == 1:
+    if len({id(subscription) for subscription in readers}) == 1:
         return [range(len(readers))] * len(topics)
-    return [[m for m, each in enumerate(readers) if topic in each] for topic in topics]
+    return [[m for m, subscription in enumerate(readers) if topic in subscription] for topic in topics]
 
 
 def _held(
@@ -169,8 +169,8 @@ def _by_member(owner: Sequence[int], counts: Sequence[int], members: int) -> Dea
                 got[m].append(partition)
             elif m >= 0:
                 got[m] = [partition]
-        for m, each in got.items():
-            dealt[m].append((t, len(each), b"".join(each)))
+        for m, encoded_ids in got.items():
+            dealt[m].append((t, len(encoded_ids), b"".join(encoded_ids)))
         begin += count
     return dealt
 
@@ -279,23 +279,23 @@ class _Optimum:
 
     def _give_up(self, have: Sequence[int], load: Sequence[int], takers: Sequence[int]) -> None:
         """As `spread._give_up`."""
-        held: dict[int, dict[int, list[int]]] = {m: {} for m in range(self.members) if have[m] > load[m]}
+        givers: dict[int, dict[int, list[int]]] = {m: {} for m in range(self.members) if have[m] > load[m]}
         several = len(self.counts) > 1
         # Partitions of each topic that the receivers have or are about to get.
         taking = {*takers, -1}
         theirs = [0] * len(self.counts)
         for position, m in enumerate(self.owner):
             t = self.topic[position]
-            if m in held:
-                if t in held[m]:
-                    held[m][t].append(position)
+            if m in givers:
+                if t in givers[m]:
+                    givers[m][t].append(position)
                 else:
-                    held[m][t] = [position]
+                    givers[m][t] = [position]
             elif m in taking:
                 theirs[t] += 1
         names = [self._member_keys[taker] for taker in takers]
         freed: list[int] = []
-        for m, runs in held.items():
+        for m, runs in givers.items():
             leaving = have[m] - load[m]
             if several and leaving == 1:  # the usual case: only the widest topics can give
                 widest = max(len(takers) * (len(run) - 1) - theirs[t] for t, run in runs.items())
@@ -308,7 +308,7 @@ class _Optimum:
                     after = len(run) - before - 1
                     wide.append(((before * len(takers) - after + gain[position] / 4) - theirs[t], position, t))
             if several:
-                wide.sort(key=lambda each: -each[0])
+                wide.sort(key=lambda entry: -entry[0])
             for _, position, t in wide[:leaving] if several else wide[-leaving:]:
                 freed.append(position)
                 theirs[t] += 1
@@ -379,25 +379,25 @@ def _shares(liking: Sequence[Sequence[float]], more: Sequence[int], room: Sequen
     open_ = [sorted(members, key=lambda m: -row[m]) for row in liking]
     while True:
         asked = [set(row[:count]) for row, count in zip(open_, more, strict=True)]
-        asking = {m: [t for t, each in enumerate(asked) if m in each] for m in members}
+        asking = {m: [t for t, takers in enumerate(asked) if m in takers] for m in members}
         crowded = [m for m in members if len(asking[m]) > room[m]]
         if not crowded:
             break
         for m in crowded:
             for t in sorted(asking[m], key=lambda t: -liking[t][m])[room[m] :]:
                 open_[t].remove(m)
-    for t, each in enumerate(asked):
-        while len(each) < more[t]:
+    for t, takers in enumerate(asked):
+        while len(takers) < more[t]:
             # Any member with room has one of t already; swap as there.
             m = next(m for m in members if sum(m in other for other in asked) < room[m])
             swaps = [
                 (liking[o][m] + liking[t][full] - liking[o][full], -o, -full)
                 for o, other in enumerate(asked)
                 if m not in other
-                for full in sorted(other - each)
+                for full in sorted(other - takers)
             ]
             _, o, full = max(swaps)
             asked[-o].remove(-full)
             asked[-o].add(m)
-            each.add(-full)
+            takers.add(-full)
     return asked

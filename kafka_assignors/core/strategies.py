@@ -213,8 +213,8 @@ class Optimal(Strategy):
             broken = violations(decoded.group, assignment, cooperative=cooperative_)
             fatal = [violation for violation in broken if violation.law not in self.bearable]
             if not fatal:
-                told = facts_.ordered(Fact("as-java", self.name, f"as Java: {each.text}") for each in broken)
-                return assignment, told
+                facts = facts_.ordered(Fact("as-java", self.name, f"as Java: {breach.text}") for breach in broken)
+                return assignment, facts
             why = f"Java's assignment is invalid ({fatal[0]})"
         assignment, _ = super().assign(decoded)
         return assignment, (Fact("no-parity", self.name, f"{why}; the optimal assignment is used instead"),)
@@ -238,8 +238,8 @@ class Sticky(Optimal):
     ) -> Subscription:
         if userdata.decode_sticky(sent.user_data).garbage:
             return sent
-        told = self.told_by(sent.user_data)
-        data = userdata.encode_sticky(owned, generation, told) if owned or told else None
+        option_bytes = self.told_by(sent.user_data)
+        data = userdata.encode_sticky(owned, generation, option_bytes) if owned or option_bytes else None
         return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
 
     def echoing(
@@ -248,7 +248,10 @@ class Sticky(Optimal):
         echo = {member_id for member_id, _, sent in members if sent.version <= userdata.ECHOING}
         if not echo:
             return assignments
-        return {m: userdata.echoed(each, generation) if m in echo else each for m, each in assignments.items()}
+        return {
+            m: userdata.echoed(assignment, generation) if m in echo else assignment
+            for m, assignment in assignments.items()
+        }
 
 
 class CooperativeSticky(Optimal):
@@ -269,8 +272,8 @@ class CooperativeSticky(Optimal):
             if subscription.generation > NO_GENERATION:
                 claims.append(userdata.Claim(subscription.owned, subscription.generation))
             else:
-                told = userdata.decode_cooperative(subscription.user_data)
-                claims.append(userdata.Claim(subscription.owned, told.generation, told.garbage))
+                claim = userdata.decode_cooperative(subscription.user_data)
+                claims.append(userdata.Claim(subscription.owned, claim.generation, claim.garbage))
         return claims
 
     def _again(
@@ -280,10 +283,10 @@ class CooperativeSticky(Optimal):
         generation: int,
         partitions: Mapping[str, int],
     ) -> Subscription:
-        held = super()._again(sent, owned, generation, partitions)._replace(owned=owned if sent.version else ())
+        subscription = super()._again(sent, owned, generation, partitions)._replace(owned=owned if sent.version else ())
         if sent.version > 1 or userdata.decode_cooperative(sent.user_data).garbage:
-            return held
-        return held._replace(user_data=userdata.encode_cooperative(generation, self.told_by(sent.user_data)))
+            return subscription
+        return subscription._replace(user_data=userdata.encode_cooperative(generation, self.told_by(sent.user_data)))
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
         return cooperative.owners(claims or resolve(indexed.group), self.objective)
@@ -296,8 +299,8 @@ class CompactSticky(Optimal):
         return compact.encode(owned, generation) if owned else None
 
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-        said = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
-        return [userdata.Claim(each.owned, each.generation, each.garbage) for each in said]
+        claims = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
+        return [userdata.Claim(claim.owned, claim.generation, claim.garbage) for claim in claims]
 
     def _again(
         self,
@@ -306,11 +309,11 @@ class CompactSticky(Optimal):
         generation: int,
         partitions: Mapping[str, int],
     ) -> Subscription:
-        said = compact.decode(sent.user_data, {})
-        if said.garbage:
+        claim = compact.decode(sent.user_data, {})
+        if claim.garbage:
             return sent
-        told = self.told_by(sent.user_data)
-        data = compact.encode(_whole(owned), generation, said.rack, said.instance_id, told)
+        option_bytes = self.told_by(sent.user_data)
+        data = compact.encode(_whole(owned), generation, claim.rack, claim.instance_id, option_bytes)
         return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
 
 
@@ -360,7 +363,7 @@ class CooperativeCoPartitioned(CoPartitioned):
         subscriptions: Sequence[Subscription],
         counts: Mapping[str, int],  # noqa: ARG002
     ) -> Sequence[userdata.Claim]:
-        return [userdata.Claim(each.owned, each.generation) for each in subscriptions]
+        return [userdata.Claim(subscription.owned, subscription.generation) for subscription in subscriptions]
 
     def _again(
         self,
@@ -425,12 +428,12 @@ class ByWork(Strategy):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         claims = []
         for subscription in subscriptions:
-            said = carried.claims(subscription.user_data, counts)
+            claim = carried.claims(subscription.user_data, counts)
             if subscription.owned:  # claims of a cooperative member; an eager one claims only in user data
-                generation = max(subscription.generation, said.generation)
-                claims.append(userdata.Claim(subscription.owned, generation, said.garbage))
+                generation = max(subscription.generation, claim.generation)
+                claims.append(userdata.Claim(subscription.owned, generation, claim.garbage))
             else:
-                claims.append(userdata.Claim(said.owned, said.generation, said.garbage))
+                claims.append(userdata.Claim(claim.owned, claim.generation, claim.garbage))
         return claims
 
     def rejoining(
@@ -441,21 +444,27 @@ class ByWork(Strategy):
         partitions: Mapping[str, int],
     ) -> list[Subscription]:
         """As `Strategy.rejoining`. A member that owned nothing may be eager: it is as the others are."""
-        eager = any(map(_revoked, sent)) and not any(each.owned for each in sent)
-        found = []
-        for each, tps in zip(sent, owned, strict=True):
-            told = carried.decode(each.user_data, partitions)
-            if each.unread:
-                found.append(each)
+        eager = any(map(_revoked, sent)) and not any(subscription.owned for subscription in sent)
+        subscriptions = []
+        for subscription, tps in zip(sent, owned, strict=True):
+            user_data = carried.decode(subscription.user_data, partitions)
+            if subscription.unread:
+                subscriptions.append(subscription)
                 continue
-            revokes = _revoked(each) or (eager and not each.owned)
-            again = super()._again(each, tps, generation, partitions)._replace(owned=() if revokes else tps)
-            if not (told.garbage or told.said.garbage):
-                rack, instance_id, options = told.said.rack, told.said.instance_id, self.told_by(each.user_data)
+            revokes = _revoked(subscription) or (eager and not subscription.owned)
+            again = super()._again(subscription, tps, generation, partitions)._replace(owned=() if revokes else tps)
+            if not (user_data.garbage or user_data.said.garbage):
+                rack, instance_id, options = (
+                    user_data.said.rack,
+                    user_data.said.instance_id,
+                    self.told_by(subscription.user_data),
+                )
                 claims = compact.encode(_whole(tps) if revokes else (), generation, rack, instance_id, options)
-                again = again._replace(user_data=carried.encode(claims, told.own, told.weights, told.moving))
-            found.append(again)
-        return found
+                again = again._replace(
+                    user_data=carried.encode(claims, user_data.own, user_data.weights, user_data.moving)
+                )
+            subscriptions.append(again)
+        return subscriptions
 
     def agreed(self: Self, members: Iterable[Joined], partitions: Mapping[str, int]) -> tuple[Self, tuple[Fact, ...]]:
         """As `Strategy.agreed`, with what each member sends of itself and its partitions (`wire.weighted.inputs`).
@@ -466,11 +475,11 @@ class ByWork(Strategy):
         winner, differing = super().agreed(members, partitions)
         topics = {id(sent.topics): sent.topics for _, _, sent in members}
         counts = {t: partitions[t] for t in set[str]().union(*topics.values()) if t in partitions}
-        known, heard, facts = self.defaults(), [], list(differing)
+        defaults, heard, facts = self.defaults(), [], list(differing)
         for member_id, _, sent in members:
-            told = carried.decode(sent.user_data, counts)
-            why = told.garbage
-            own = {name: {member_id: value} for name, value in told.own.options().items() if name in known}
+            user_data = carried.decode(sent.user_data, counts)
+            why = user_data.garbage
+            own = {name: {member_id: value} for name, value in user_data.own.options().items() if name in defaults}
             try:
                 if own:
                     self.with_options(**own)
@@ -479,10 +488,10 @@ class ByWork(Strategy):
             if why:
                 text = f"figures of member {member_id!r} can't be read: {why}; ignored"
                 facts.append(Fact("options-unread", member_id, text))
-                told = carried.ByWorkData(told.said)
-            heard.append((member_id, sent, told))
-        found = {name: value for name, value in merge.inputs(heard, counts).items() if name in known}
-        return winner.with_options(**{**winner.options, **found}) if found else winner, facts_.ordered(facts)
+                user_data = carried.ByWorkData(user_data.said)
+            heard.append((member_id, sent, user_data))
+        figures = {name: value for name, value in merge.inputs(heard, counts).items() if name in defaults}
+        return winner.with_options(**{**winner.options, **figures}) if figures else winner, facts_.ordered(facts)
 
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
         """As `Strategy.settles_as`. If nothing is withheld, no rebalance follows that could use a budget again."""
@@ -513,8 +522,8 @@ class ByWork(Strategy):
             # Above `MOST` no weights are told, and reading the assignment by names would take a tenth of the time.
             small = every <= balance.MOST
             given = claims.indexed.assignment(owner) if small else {m.member_id: {} for m in claims.indexed.members}
-            told = balance.told(standing, model.weights() if small else {}, given)
-            written = {member: with_user_data(data, told[member]) for member, data in written.items()}
+            user_data = balance.told(standing, model.weights() if small else {}, given)
+            written = {member: with_user_data(data, user_data[member]) for member, data in written.items()}
         return written, facts_.ordered(placing.facts_of(model))
 
 
@@ -556,7 +565,7 @@ def _encoded(given: Mapping[str, Sequence[int]]) -> bytes:
 
 
 def _by_name(*strategies: Strategy) -> dict[str, Strategy]:
-    return {each.name: each for each in strategies}
+    return {strategy.name: strategy for strategy in strategies}
 
 
 _STATELESS = _by_name(
@@ -609,7 +618,7 @@ def strategy(name: str, **options: Any) -> Strategy:
     if name not in STRATEGIES:
         if name in BROKER_SIDE:
             raise ConfigError(f"{name!r} is an assignor of the broker; give it with protocol={PROTOCOL!r}")
-        if isinstance(known := getattr(name, "name", None), str) and known in STRATEGIES:
-            raise ConfigError(f"give the assignor by its name, {known!r}, not as {name!r}")
+        if isinstance(own_name := getattr(name, "name", None), str) and own_name in STRATEGIES:
+            raise ConfigError(f"give the assignor by its name, {own_name!r}, not as {name!r}")
         raise UnknownName("assignor", name, STRATEGIES)
     return STRATEGIES[name].with_options(**options) if options else STRATEGIES[name]

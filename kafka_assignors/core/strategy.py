@@ -91,7 +91,7 @@ class Strategy:
 
     def defaults(self) -> Mapping[str, Any]:
         """All options that a plan takes, with their defaults."""
-        return {name: each.in_plans[1] for name, each in self.declared.of_plans().items()}
+        return {name: option.in_plans[1] for name, option in self.declared.of_plans().items()}
 
     @property
     def individual(self) -> Collection[str]:
@@ -100,12 +100,12 @@ class Strategy:
         There is no vote on them, and a replay reads them from the bytes.
         """
         declared = self.declared.declared.items()
-        return {name for own, each in declared if each.of is not Of.GROUP for name in (own, each.called)}
+        return {name for own, option in declared if option.of is not Of.GROUP for name in (own, option.called)}
 
     @property
     def unsent(self) -> Mapping[str, Any]:
         """Option -> a value with which a leader raises. Members don't send it, and it is refused from them."""
-        return {name: each.unsent for name, each in self.declared.of_group().items() if each.unsent is not None}
+        return {name: option.unsent for name, option in self.declared.of_group().items() if option.unsent is not None}
 
     def with_options(self: Self, /, **options: Any) -> Self:
         """This strategy with these options, all others at their defaults.
@@ -113,10 +113,10 @@ class Strategy:
         Raises:
             ConfigError: The strategy has no such option, or the option's value is invalid.
         """
-        known = self.defaults()
+        defaults = self.defaults()
         for option in options:
-            if option not in known:
-                raise unknown(f"assignor {self.name!r}", option, known)
+            if option not in defaults:
+                raise unknown(f"assignor {self.name!r}", option, defaults)
         made = copy.copy(self)
         made.given = self.declared(**options)
         made.options = {name: self.declared.declared[name].json(value) for name, value in options.items()}
@@ -132,17 +132,17 @@ class Strategy:
             if name in group and value != plain(group[name].default) and not (name in unsent and value == unsent[name])
         }
 
-    def as_told(self: Self, told: bytes) -> Self | None:
+    def as_told(self: Self, option_bytes: bytes) -> Self | None:
         """This strategy with options that a member sent, validated as those of a constructor; None for a digest.
 
         Args:
-            told: Bytes of any origin.
+            option_bytes: Bytes of any origin.
 
         Raises:
             ValueError: They are no options of this strategy, or options that no member sets for others. A `ConfigError`
                 is one.
         """
-        chosen = options_.read(told)
+        chosen = options_.read(option_bytes)
         if chosen is None:
             return None
         for option, value in chosen.items():
@@ -231,8 +231,8 @@ class Strategy:
             partitions: topic -> partition count.
         """
         return [
-            each if each.unread else self._again(each, tps, generation, partitions)
-            for each, tps in zip(sent, owned, strict=True)
+            subscription if subscription.unread else self._again(subscription, tps, generation, partitions)
+            for subscription, tps in zip(sent, owned, strict=True)
         ]
 
     def _again(
@@ -266,27 +266,27 @@ class Strategy:
         told_by = [self.told_by(subscription.user_data) for _, _, subscription in members]
         if not any(told_by):  # the usual group
             return self, ()
-        held: dict[bytes, list[str]] = {}
-        for told, (member_id, _, _) in zip(told_by, members, strict=True):
-            held.setdefault(told, []).append(member_id)
+        senders: dict[bytes, list[str]] = {}
+        for option_bytes, (member_id, _, _) in zip(told_by, members, strict=True):
+            senders.setdefault(option_bytes, []).append(member_id)
         mine = options_.tell(self.told_options())
-        silent = held.pop(b"", [])
+        silent = senders.pop(b"", [])
         made: dict[bytes, Self | None] = {}
         facts = []
-        for told, by in list(held.items()):
+        for option_bytes, by in list(senders.items()):
             try:
-                made[told] = self if told == mine else self.as_told(told)
+                made[option_bytes] = self if option_bytes == mine else self.as_told(option_bytes)
             except ValueError as error:  # a ConfigError is one
-                del held[told]
+                del senders[option_bytes]
                 text = f"options of member {by[0]!r} can't be read: {error}; ignored"
                 facts.append(Fact("options-unread", by[0], text))
         if silent and (mine == b"" or self.name not in userdata.JAVAS):
-            held[b""] = silent
+            senders[b""] = silent
             made[b""] = self if mine == b"" else self.with_options()
-        most = next((told for told, by in held.items() if 2 * len(by) > len(members)), None)
+        most = next((option_bytes for option_bytes, by in senders.items() if 2 * len(by) > len(members)), None)
         elected = (None if most is None else made[most]) or self  # a digest of options that the leader lacks names none
-        if len(held) > 1 or (held and mine not in held):
-            facts.append(options_.differ(held, most, elected.told_options()))
+        if len(senders) > 1 or (senders and mine not in senders):
+            facts.append(options_.differ(senders, most, elected.told_options()))
         return elected, facts_.ordered(facts)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
@@ -343,8 +343,8 @@ class Strategy:
         """
         if not self.withholds:
             return assignment
-        told = (member.generation for member in decoded.group.members)
-        generation = 1 + max([NO_GENERATION, *told, *decoded.generations.values()])
+        generations = (member.generation for member in decoded.group.members)
+        generation = 1 + max([NO_GENERATION, *generations, *decoded.generations.values()])
         members = [
             replace(
                 member,

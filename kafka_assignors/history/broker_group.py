@@ -94,21 +94,21 @@ class BrokerGroup:
     patterns: dict[str, frozenset[str]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def take(self, said: BrokerAssigned) -> None:
+    def take(self, entry: BrokerAssigned) -> None:
         """Apply one record of this group. In a history that was cut, a record may lack fields other than its epoch."""
-        fields = said.fields
-        if said.record == GROUP:
+        fields = entry.fields
+        if entry.record == GROUP:
             self.epoch = -1 if fields is None else fields["epoch"]
-        elif said.record == TARGET_EPOCH:
+        elif entry.record == TARGET_EPOCH:
             self.target_epoch = -1 if fields is None else fields["assignmentEpoch"]
-        elif said.record == PARTITIONS:
-            self.names |= told_names(said)
-        elif said.record == PATTERN and said.pattern is not None:
-            self.patterns.pop(said.pattern, None)
+        elif entry.record == PARTITIONS:
+            self.names |= told_names(entry)
+        elif entry.record == PATTERN and entry.pattern is not None:
+            self.patterns.pop(entry.pattern, None)
             if fields is not None:
-                self.patterns[said.pattern] = frozenset(fields["topics"])
-        elif said.member is not None:
-            self._take_of_member(said.record, said.member, fields)
+                self.patterns[entry.pattern] = frozenset(fields["topics"])
+        elif entry.member is not None:
+            self._take_of_member(entry.record, entry.member, fields)
 
     def subscribed(self, member_id: str) -> frozenset[str]:
         """The topics that a member subscribes to, those that match its pattern included."""
@@ -130,21 +130,21 @@ class BrokerGroup:
         return replace(self, members=present).settled
 
     def _take_of_member(self, record: str, member_id: str, fields: Mapping[str, Any] | None) -> None:
-        known = self.members.get(member_id)
+        member = self.members.get(member_id)
         if fields is None:
             if record == MEMBER:
                 self.members.pop(member_id, None)
-            elif known is not None and record == TARGET:
-                self.members[member_id] = replace(known, target=None, listed=())
-            elif known is not None and record == CURRENT:
+            elif member is not None and record == TARGET:
+                self.members[member_id] = replace(member, target=None, listed=())
+            elif member is not None and record == CURRENT:
                 self.members[member_id] = replace(
-                    known, epoch=-1, previous_epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
+                    member, epoch=-1, previous_epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
                 )
             return
-        known = known or BrokerMember(member_id)
+        member = member or BrokerMember(member_id)
         if record == MEMBER:
-            known = replace(
-                known,
+            member = replace(
+                member,
                 client_id=fields["clientId"],
                 host=fields["clientHost"].removeprefix("/"),
                 instance_id=fields["instanceId"],
@@ -157,17 +157,17 @@ class BrokerGroup:
             )
         elif record == TARGET:
             listed = _listed(fields.get("topicPartitions", ()))
-            known = replace(known, target=frozenset(listed), listed=listed)
+            member = replace(member, target=frozenset(listed), listed=listed)
         elif record == CURRENT:
-            known = replace(
-                known,
+            member = replace(
+                member,
                 epoch=fields["memberEpoch"],
                 previous_epoch=fields.get("previousMemberEpoch", -1),
                 state=fields.get("state", STABLE),
                 assigned=ids(fields.get("assignedPartitions", ())),
                 revoking=ids(fields.get("partitionsPendingRevocation", ())),
             )
-        self.members[member_id] = known
+        self.members[member_id] = member
 
 
 def as_generation(group: BrokerGroup, names: Mapping[str, str]) -> GroupCommitted:
@@ -219,11 +219,11 @@ def _listed(rows: Iterable[Mapping[str, Any]]) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(row["topicId"], p) for row in rows for p in row["partitions"])
 
 
-def told_names(said: BrokerAssigned) -> dict[str, str]:
+def told_names(entry: BrokerAssigned) -> dict[str, str]:
     """Topic id -> name, as a record tells it; only those of brokers before 4.1 do."""
-    if said.record != PARTITIONS or said.fields is None:
+    if entry.record != PARTITIONS or entry.fields is None:
         return {}
-    return {row["topicId"]: row["topicName"] for row in said.fields["topics"]}
+    return {row["topicId"]: row["topicName"] for row in entry.fields["topics"]}
 
 
 def topic_ids(fields: Mapping[str, Any] | None) -> frozenset[str]:

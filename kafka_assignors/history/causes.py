@@ -48,19 +48,19 @@ class Cause:
     away_ms: int | None = None
 
 
-def gone_from(found: Sequence[GroupGeneration]) -> list[dict[str, str]]:
+def gone_from(generations: Sequence[GroupGeneration]) -> list[dict[str, str]]:
     """Per generation: holders of the generation before that it lacks -> what the log proves of their departure."""
-    told: list[dict[str, str]] = [{} for _ in found[:1]]
+    absentees: list[dict[str, str]] = [{} for _ in generations[:1]]
     joined: dict[str, list[Committed]] = {}  # holder -> the generations since its last absence
-    for before, now in pairwise(found):
+    for before, now in pairwise(generations):
         for holder in before.called:
             joined.setdefault(holder, []).append(before.committed)
         gone = {}
         for holder in before.called.keys() - now.called.keys():
             seen = max((ms for g in joined.pop(holder) if (ms := g.last_seen_ms(holder)) is not None), default=None)
             gone[holder] = departures.cause(seen, now.committed.joined_ms, before.committed.timeouts.get(holder))
-        told.append(gone)
-    return told
+        absentees.append(gone)
+    return absentees
 
 
 def causes(
@@ -91,9 +91,12 @@ def causes(
     for holder in sorted(now.called.keys() & before.called.keys(), key=now.called.__getitem__):
         if now.members[holder].member_id != before.members[holder].member_id:
             yield _of_member("returned", now, holder, "a static member, with a new member id")
-        was, said = before.topics.get(holder), now.topics.get(holder)
-        if was is not None and said is not None and was != said:
-            signs = [*(f"+{topic}" for topic in sorted(said - was)), *(f"-{topic}" for topic in sorted(was - said))]
+        was, subscription = before.topics.get(holder), now.topics.get(holder)
+        if was is not None and subscription is not None and was != subscription:
+            signs = [
+                *(f"+{topic}" for topic in sorted(subscription - was)),
+                *(f"-{topic}" for topic in sorted(was - subscription)),
+            ]
             yield _of_member("subscription", now, holder, " ".join(signs))
     yield from _of_topics(before, end)
     if before.value.protocol and now.value.protocol and before.value.protocol != now.value.protocol:
@@ -104,11 +107,11 @@ def _of_topics(before: GroupGeneration, end: GroupGeneration) -> Iterator[Cause]
     """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
     if not before.held and before.value.leader is not None:
         return  # a leader that knew no topic yet
-    was, held, has = (Counter(tp.topic for tp in each) for each in (before.owners, before.held, end.owners))
+    was, holdings, has = (Counter(tp.topic for tp in owners) for owners in (before.owners, before.held, end.owners))
     still = frozenset[str]().union(*before.topics.values()) & frozenset[str]().union(*end.topics.values())
     for topic in sorted(still):
-        if has[topic] > held[topic]:
-            yield Cause("partitions", detail=f"{topic}: {held[topic]} -> {has[topic]} assigned")
+        if has[topic] > holdings[topic]:
+            yield Cause("partitions", detail=f"{topic}: {holdings[topic]} -> {has[topic]} assigned")
         elif has[topic] and not was[topic]:
             yield Cause("partitions", detail=f"{topic}: its {has[topic]} partitions are assigned again")
         elif was[topic] and not has[topic]:
@@ -148,13 +151,13 @@ class Restarts:
         left += [(ts_ms, cause) for cause in causes if cause.kind in _GONE]
         joined = [cause for cause in causes if cause.kind == "joined"]
         for key, kind, what in _BACK:
-            known: dict[Any, list[tuple[int, Cause]]] = {}
-            for each in left:
-                known.setdefault(key(each[1]), []).append(each)
+            by_key: dict[Any, list[tuple[int, Cause]]] = {}
+            for departure in left:
+                by_key.setdefault(key(departure[1]), []).append(departure)
             for cause in joined:
-                if (mine := key(cause)) is None or not known.get(mine) or cause not in causes:
+                if (mine := key(cause)) is None or not by_key.get(mine) or cause not in causes:
                     continue
-                since, gone = was = known[mine].pop(0)
+                since, gone = was = by_key[mine].pop(0)
                 left.remove(was)
                 away_ms = ts_ms - since
                 causes.remove(cause)

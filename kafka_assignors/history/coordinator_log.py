@@ -217,48 +217,48 @@ class _Reader(Reader):
     def classic_member(self) -> dict[str, Any] | None:
         if self.take(1)[0] != 1:  # a nullable struct: brokers write 0 for null, and the schema says -1
             return None
-        found = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
+        fields = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
         self.tags()
-        return found
+        return fields
 
-    def tags(self, known: Mapping[int, tuple[str, Callable[[_Reader], Any]]] = _NO_TAGS) -> dict[str, Any]:
-        """Read tagged fields: those in `known` (tag -> name, how to read it); others are passed over."""
-        found: dict[str, Any] = {}
+    def tags(self, readers: Mapping[int, tuple[str, Callable[[_Reader], Any]]] = _NO_TAGS) -> dict[str, Any]:
+        """Read tagged fields: those in `readers` (tag -> name, how to read it); others are passed over."""
+        fields: dict[str, Any] = {}
         for _ in range(self.varint() if self.flexible else 0):
             tag, size = self.varint(), self.varint()
             inner = _Reader(self.take(size))
             inner.flexible = True
-            if tag in known:
-                name, read = known[tag]
-                found[name] = read(inner)
-        return found
+            if tag in readers:
+                name, read = readers[tag]
+                fields[name] = read(inner)
+        return fields
 
     def _uuid(self) -> str:
         return base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
 
     def _topic_partition(self) -> dict[str, Any]:
-        found = {"topicId": self._uuid(), "partitions": self.array(_Reader.int32)}
-        return found | self.tags({0: ("assignmentEpochs", lambda value: value.array(_Reader.int32))})
+        fields = {"topicId": self._uuid(), "partitions": self.array(_Reader.int32)}
+        return fields | self.tags({0: ("assignmentEpochs", lambda value: value.array(_Reader.int32))})
 
     def _topic(self) -> dict[str, Any]:
-        found = {
+        fields = {
             "topicId": self._uuid(),
             "topicName": self.string_or_none(),
             "numPartitions": self.int32(),
             "partitionMetadata": self.array(_Reader._racks),
         }
         self.tags()
-        return found
+        return fields
 
     def _racks(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"partition": self.int32(), "racks": self.array(_Reader.string)}
+        fields: dict[str, Any] = {"partition": self.int32(), "racks": self.array(_Reader.string)}
         self.tags()
-        return found
+        return fields
 
     def _protocol(self) -> dict[str, Any]:
-        found = {"name": self.string_or_none(), "metadata": base64.b64encode(self.bytes()).decode()}
+        fields = {"name": self.string_or_none(), "metadata": base64.b64encode(self.bytes()).decode()}
         self.tags()
-        return found
+        return fields
 
 
 def _decode(key: _Reader, value: bytes | None) -> Decoded:
@@ -355,8 +355,8 @@ def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded
     if newer := read.int16():
         return Unknown(f"{record} value version {newer}", group)
     read.flexible = True
-    found = {name: take(read) for name, take in fields.items()}
-    return BrokerAssigned(record, group, member, found | read.tags(_TAGGED.get(version, _NO_TAGS)), pattern)
+    values = {name: take(read) for name, take in fields.items()}
+    return BrokerAssigned(record, group, member, values | read.tags(_TAGGED.get(version, _NO_TAGS)), pattern)
 
 
 def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:

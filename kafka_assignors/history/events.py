@@ -159,22 +159,22 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
     return [{"topic": t, "partition": p} for t, p in sorted(partitions)]
 
 
-def committed(said: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
+def committed(entry: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
     """Kind and fields of the event for a coordinator record. Bytes that cannot be decoded stay as hex."""
-    if isinstance(said, BrokerAssigned):
-        told = {"record": said.record, "member_id": said.member, "fields": said.fields, "pattern": said.pattern}
-        return "broker_assigned", {name: value for name, value in told.items() if value is not None}
-    if isinstance(said, OffsetCommitted):
-        return "offset_committed", {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+    if isinstance(entry, BrokerAssigned):
+        row = {"record": entry.record, "member_id": entry.member, "fields": entry.fields, "pattern": entry.pattern}
+        return "broker_assigned", {name: value for name, value in row.items() if value is not None}
+    if isinstance(entry, OffsetCommitted):
+        return "offset_committed", {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
     fields: dict[str, Any] = {
-        "generation": said.generation,
-        "ts_ms": said.ts_ms,
-        "members": [_committed_member(member) for member in said.members],
+        "generation": entry.generation,
+        "ts_ms": entry.ts_ms,
+        "members": [_committed_member(member) for member in entry.members],
     }
-    if said.protocol is not None:
-        fields["protocol"] = said.protocol
-    if said.leader is not None:
-        fields["leader"] = said.leader
+    if entry.protocol is not None:
+        fields["protocol"] = entry.protocol
+    if entry.leader is not None:
+        fields["leader"] = entry.leader
     return "generation_committed", fields
 
 

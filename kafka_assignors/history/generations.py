@@ -85,12 +85,16 @@ class GroupGeneration:
     @property
     def topics(self) -> dict[str, frozenset[str]]:
         """Holder -> its subscription; without holders whose bytes are not the consumer protocol's."""
-        return {holder: frozenset(said.topics) for holder, said in self.said.items() if said is not None}
+        return {
+            holder: frozenset(subscription.topics)
+            for holder, subscription in self.said.items()
+            if subscription is not None
+        }
 
     @property
     def claimed(self) -> bool:
         """Whether a member kept partitions when it joined: members of a cooperative assignor do, eager ones don't."""
-        return any(said is not None and said.owned for said in self.said.values())
+        return any(subscription is not None and subscription.owned for subscription in self.said.values())
 
     def rewrites(self, before: GroupGeneration) -> bool:
         """Whether it is `before` written again: the same assignment, and nobody joined.
@@ -110,13 +114,13 @@ class GroupGeneration:
 
 def generations(records: Iterable[Logged]) -> list[GroupGeneration]:
     """The generations in a group's records, in order; see `add`."""
-    found: list[GroupGeneration] = []
+    all_generations: list[GroupGeneration] = []
     for record in records:
-        add(found, record)
-    return found
+        add(all_generations, record)
+    return all_generations
 
 
-def add(found: list[GroupGeneration], record: Logged) -> bool:
+def add(generations: list[GroupGeneration], record: Logged) -> bool:
     """Add a group's next record to its generations: a new one, or a commit in the last one. Each is decoded once.
 
     Returns:
@@ -124,8 +128,8 @@ def add(found: list[GroupGeneration], record: Logged) -> bool:
         nor is generation 0, as which the coordinator writes a new group before its first member has joined.
     """
     value = record.value
-    if isinstance(value, OffsetCommitted) and found:
-        commits: dict[TopicPartition, Commits] = found[-1].committed.commits  # type: ignore[assignment]
+    if isinstance(value, OffsetCommitted) and generations:
+        commits: dict[TopicPartition, Commits] = generations[-1].committed.commits  # type: ignore[assignment]
         tp = TopicPartition(value.topic, value.partition)
         begin = commits[tp].first_ns if tp in commits else record.at_ns
         commits[tp] = Commits(begin, record.at_ns, record.ts_ms)
@@ -136,7 +140,7 @@ def add(found: list[GroupGeneration], record: Logged) -> bool:
         return False
     if not value.members and not value.generation:
         return False
-    found.append(_generation(record, value))
+    generations.append(_generation(record, value))
     return True
 
 
@@ -147,15 +151,15 @@ def from_events(events: Iterable[Event]) -> list[GroupGeneration]:
         events: Its ``generation_committed`` and ``offset_committed`` events, in the order of the log; targets of a
             KIP-848 group have the fields of a ``generation_committed``. Others are passed over.
     """
-    found: list[GroupGeneration] = []
+    generations: list[GroupGeneration] = []
     for event in events:
         ts_ms, data = event.ts_ns // 1_000_000, event.data
         if event.kind == "offset_committed":
             value = OffsetCommitted(event.group or "", data["topic"], data["partition"], data["offset"], -1, ts_ms)
-            add(found, Logged(ts_ms, value, event.mono_ns))
+            add(generations, Logged(ts_ms, value, event.mono_ns))
         elif "members" in data and (data["members"] or data["generation"]):
-            found.append(from_row(event.group or "", data, ts_ms, event.mono_ns))
-    return found
+            generations.append(from_row(event.group or "", data, ts_ms, event.mono_ns))
+    return generations
 
 
 def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> GroupGeneration:
@@ -172,11 +176,11 @@ def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> Gr
         group, "consumer", row["generation"], row.get("protocol"), row.get("leader"), int(row.get("ts_ms") or -1),
         members,
     )  # fmt: skip
-    held = {
+    assignments = {
         member["member_id"]: frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in member["assigned"])
         for member in row["members"]
     }
-    return _generation(Logged(ts_ms, value, mono_ns), value, held)
+    return _generation(Logged(ts_ms, value, mono_ns), value, assignments)
 
 
 def _bytes(text: str | None) -> bytes:
@@ -191,32 +195,32 @@ def _generation(
 ) -> GroupGeneration:
     """Decode a generation; `given`: member id -> its assignment, if it is decoded already."""
     holders = {identity_of(member.member_id, member.instance_id): member for member in value.members}
-    said: dict[str, Subscription | None] = {}
-    held: dict[str, frozenset[TopicPartition]] = {}
+    subscriptions: dict[str, Subscription | None] = {}
+    assignments: dict[str, frozenset[TopicPartition]] = {}
     for holder, member in holders.items():
         try:
-            said[holder] = decode_subscription(member.subscription)
+            subscriptions[holder] = decode_subscription(member.subscription)
         except WireError:
-            said[holder] = None
+            subscriptions[holder] = None
         try:
-            held[holder] = frozenset(assigned(member)) if given is None else given[member.member_id]
+            assignments[holder] = frozenset(assigned(member)) if given is None else given[member.member_id]
         except WireError:
-            held[holder] = frozenset()
+            assignments[holder] = frozenset()
     timeouts = {
         holder: least
         for holder, member in holders.items()
         if (least := min(member.session_timeout_ms, member.rebalance_timeout_ms)) > 0
     }
-    claims = [bool(each.owned) for each in said.values() if each is not None]
+    claims = [bool(subscription.owned) for subscription in subscriptions.values() if subscription is not None]
     eager = value.leader is not None and bool(claims) and not any(claims)
     committed = Committed(
         value.generation, record.at_ns, record.ts_ms * 1_000_000, value.ts_ms if value.ts_ms > 0 else None,
-        {holder: member.member_id for holder, member in holders.items()}, timeouts, held, {}, eager,
+        {holder: member.member_id for holder, member in holders.items()}, timeouts, assignments, {}, eager,
     )  # fmt: skip
     by_id = names(value.members)
     called = {holder: by_id[member.member_id] for holder, member in holders.items()}
-    owners = {tp: holder for holder, tps in held.items() for tp in tps}
-    return GroupGeneration(value, committed, called, holders, said, owners)
+    owners = {tp: holder for holder, tps in assignments.items() for tp in tps}
+    return GroupGeneration(value, committed, called, holders, subscriptions, owners)
 
 
 class Named(Protocol):
@@ -234,10 +238,10 @@ def names(members: Iterable[Named]) -> dict[str, str]:
     """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened."""
     members = list(members)
     shared = Counter(member.instance_id or member.client_id for member in members)
-    found = {}
+    labels = {}
     for member in members:
         name = member.instance_id or member.client_id
         # The coordinator makes member ids of the client id and a UUID, whose first characters are enough here.
         tail = member.member_id.removeprefix(f"{member.client_id}-")[:8]
-        found[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
-    return found
+        labels[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
+    return labels

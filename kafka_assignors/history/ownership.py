@@ -108,7 +108,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     Cost: O(generations x topic-partitions).
     """
     running: dict[tuple[str, TopicPartition], LoggedInterval] = {}
-    found: list[LoggedInterval] = []
+    all_intervals: list[LoggedInterval] = []
     last_ns, number = 0, None
     for now in log:
         there = {(holder, tp) for holder, tps in now.held.items() for tp in tps}
@@ -126,7 +126,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
                     tp, holder, now.members[holder], now.generation, now.begin_ns, now.ts_ns, now.join_ms
                 )
                 running[holder, tp] = interval
-                found.append(interval)
+                all_intervals.append(interval)
             interval.member_id = now.members[holder]
             if made := now.commits.get(tp):
                 interval.first_commit_ns = interval.first_commit_ns or made.first_ns
@@ -134,13 +134,13 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
         last_ns = max([last_ns, now.begin_ns, *(made.last_ns for made in now.commits.values())])
     for interval in running.values():
         interval.end_ns = last_ns
-    found.sort(key=lambda iv: (iv.start_ns, iv.tp, iv.holder))
+    all_intervals.sort(key=lambda iv: (iv.start_ns, iv.tp, iv.holder))
     of_tp: dict[TopicPartition, list[LoggedInterval]] = defaultdict(list)
-    for interval in found:
+    for interval in all_intervals:
         of_tp[interval.tp].append(interval)
     for mine in of_tp.values():
         _bound(mine)
-    return found
+    return all_intervals
 
 
 def _bound(intervals: Sequence[LoggedInterval]) -> None:

@@ -133,51 +133,55 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
     return of_generations(generations(log.records), whole=log.whole, last=last)
 
 
-def of_generations(found: Sequence[GroupGeneration], *, whole: bool = True, last: int | None = None) -> list[Rebalance]:
+def of_generations(
+    generations: Sequence[GroupGeneration], *, whole: bool = True, last: int | None = None
+) -> list[Rebalance]:
     """The rebalances in a group's generations, in order; arguments and cost as of `rebalances`."""
-    restarts, told = Restarts(), list(apart(found, whole=whole))
-    first = max(0, len(told) - last) if last else 0
-    explained = [replace(each, causes=restarts.told(each.ts_ms, each.causes)) for each, _ in told]
-    return [replace(each, least=least()) for each, (_, least) in list(zip(explained, told, strict=True))[first:]]
+    restarts, pairs = Restarts(), list(apart(generations, whole=whole))
+    first = max(0, len(pairs) - last) if last else 0
+    explained = [replace(rebalance, causes=restarts.told(rebalance.ts_ms, rebalance.causes)) for rebalance, _ in pairs]
+    return [
+        replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(explained, pairs, strict=True))[first:]
+    ]
 
 
 def apart(
-    found: Sequence[GroupGeneration], *, whole: bool, known: Collection[tuple[int, tuple[int, ...]]] = ()
+    generations: Sequence[GroupGeneration], *, whole: bool, exclusions: Collection[tuple[int, tuple[int, ...]]] = ()
 ) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
     """The rebalances in a group's generations, in order, before `Restarts` has told who restarted.
 
     Each comes with the computation of its `least`, which costs more than all the rest.
 
     Args:
-        found: The generations, as `add` made them.
+        generations: The generations, as `add` made them.
         whole: Whether the log begins with them, see `Log.whole`.
-        known: Time and generations of rebalances that are left out.
+        exclusions: Time and generations of rebalances that are left out.
 
     Cost: O(generations x partitions).
     """
-    rebalanced = list(rounds_of(found))
-    gone = gone_from(found)
-    why = {(g.committed.generation, holder): how for g, each in zip(found, gone, strict=True)
-              for holder, how in each.items()}  # fmt: skip
+    rebalanced = list(rounds_of(generations))
+    gone = gone_from(generations)
+    why = {(g.committed.generation, holder): how for g, absentees in zip(generations, gone, strict=True)
+              for holder, how in absentees.items()}  # fmt: skip
     spans: dict[tuple[int, int], list[LoggedInterval]] = {}
-    for span in intervals([g.committed for g in found], why):
+    for span in intervals([g.committed for g in generations], why):
         spans.setdefault((span.generation_start, span.start_ns), []).append(span)
     before: GroupGeneration | None = None
     at = 0
     for rounds in rebalanced:
-        if (rounds[0].ts_ms, _numbers(rounds)) not in known:
+        if (rounds[0].ts_ms, _numbers(rounds)) not in exclusions:
             yield _told(whole, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
         # A withheld partition keeps its last holder until a member gets it.
-        held = before.held if before is not None and rounds[-1].called else {}
-        before = replace(rounds[-1], held={**held, **rounds[-1].owners})
+        holders = before.held if before is not None and rounds[-1].called else {}
+        before = replace(rounds[-1], held={**holders, **rounds[-1].owners})
         at += len(rounds)
 
 
-def rounds_of(found: Sequence[GroupGeneration]) -> Iterator[list[GroupGeneration]]:
+def rounds_of(generations: Sequence[GroupGeneration]) -> Iterator[list[GroupGeneration]]:
     """The generations of each rebalance: a generation, and those that hand over what it withheld."""
     rounds: list[GroupGeneration] = []
     base: Mapping[TopicPartition, str] = {}  # owners before the first of them
-    for now in found:
+    for now in generations:
         if rounds:
             last = rounds[-1]
             withheld = base.keys() - last.owners.keys()
@@ -202,10 +206,10 @@ def _told(
     now, end = rounds[0], rounds[-1]
     numbers = _numbers(rounds)
     began = dict.fromkeys((g.number, g.committed.begin_ns) for g in rounds)
-    mine = [span for each in began for span in spans.get(each, ()) if span.gap_at_least_ms is not None]
+    mine = [span for key in began for span in spans.get(key, ()) if span.gap_at_least_ms is not None]
     at_most = [span.gap_at_most_ms for span in mine if span.gap_at_most_ms is not None]
     took = [g.committed.join_ms for g in rounds] if all(g.committed.joined_ms for g in rounds) else []
-    told = Rebalance(
+    rebalance = Rebalance(
         numbers, _missing(before, now), now.ts_ms,
         end.committed.ts_ns / 1e6 - (now.committed.joined_ms or 0) if took else None,
         end.value.protocol, _eager(before, now), _leader(end), len(end.called),
@@ -217,48 +221,49 @@ def _told(
         area_at_most_ms=sum(at_most) if mine and len(at_most) == len(mine) else None,
     )  # fmt: skip
     if before is None:
-        return told
+        return rebalance
     moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
     living = sum(old in end.called for _, old in moved)
     return replace(
-        told, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
-        expired_ms=_expired_ms(before, gone, mine), parts=() if told.by_broker else _parts(before, rounds, told, gone),
+        rebalance, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
+        expired_ms=_expired_ms(before, gone, mine),
+        parts=() if rebalance.by_broker else _parts(before, rounds, rebalance, gone),
         rewritten=now.rewrites(before),
     )  # fmt: skip
 
 
 def _parts(
-    before: GroupGeneration, rounds: Sequence[GroupGeneration], told: Rebalance, gone: Mapping[str, str]
+    before: GroupGeneration, rounds: Sequence[GroupGeneration], rebalance: Rebalance, gone: Mapping[str, str]
 ) -> tuple[StopPart, ...]:
     silent = {holder for holder, how in gone.items() if how == departures.UNPROVEN}
-    called = {holder: name for each in (before, *rounds) for holder, name in each.called.items()}
-    committed = [each.committed for each in rounds]
-    return stops.of_classic(before.committed, committed, called, told.leader, told.eager is False, silent)
+    called = {holder: name for generation in (before, *rounds) for holder, name in generation.called.items()}
+    committed = [generation.committed for generation in rounds]
+    return stops.of_classic(before.committed, committed, called, rebalance.leader, rebalance.eager is False, silent)
 
 
-def with_hand_overs(found: Iterable[Rebalance], done: Sequence[HandOver]) -> list[Rebalance]:
+def with_hand_overs(rebalances: Iterable[Rebalance], done: Sequence[HandOver]) -> list[Rebalance]:
     """The rebalances of a KIP-848 group with the times in which partitions had no owner.
 
     Args:
-        found: The rebalances.
+        rebalances: The rebalances.
         done: The group's hand-overs, as `broker_side.Targets` found them.
     """
-    told = []
-    for each in found:
-        stop = stops.of_broker(done, each.generations) if each.by_broker else None
+    completed_rebalances = []
+    for rebalance in rebalances:
+        stop = stops.of_broker(done, rebalance.generations) if rebalance.by_broker else None
         if stop is not None:
             area, part = stop
             longest = part.at_least_ms
-            each = replace(
-                each,
+            rebalance = replace(
+                rebalance,
                 at_least_ms=longest,
                 at_most_ms=longest,
                 area_at_least_ms=area,
                 area_at_most_ms=area,
                 parts=(part,),
             )
-        told.append(each)
-    return told
+        completed_rebalances.append(rebalance)
+    return completed_rebalances
 
 
 def _withheld(before: GroupGeneration, end: GroupGeneration) -> set[TopicPartition]:
@@ -274,12 +279,12 @@ def _expired_ms(before: GroupGeneration, gone: Mapping[str, str], spans: Sequenc
     silent = {
         holder: before.members[holder].session_timeout_ms for holder, how in gone.items() if how == departures.UNPROVEN
     }
-    each = [
+    silences_ms = [
         (span.gap_at_least_ms or 0.0) + timeout_ms
         for span in spans
         if (timeout_ms := silent.get(before.owners.get(span.tp, ""), 0)) > 0
     ]
-    return max(each, default=None)
+    return max(silences_ms, default=None)
 
 
 def _numbers(rounds: Sequence[GroupGeneration]) -> tuple[int, ...]:
@@ -294,8 +299,12 @@ def _missing(before: GroupGeneration | None, now: GroupGeneration) -> tuple[int,
 
 def _eager(before: GroupGeneration | None, now: GroupGeneration) -> bool | None:
     """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
-    held = {owner for owner in before.held.values() if owner in now.called} if before else set()
-    claims = [bool(said.owned) for holder, said in now.said.items() if said is not None and holder in held]
+    holders = {owner for owner in before.held.values() if owner in now.called} if before else set()
+    claims = [
+        bool(subscription.owned)
+        for holder, subscription in now.said.items()
+        if subscription is not None and holder in holders
+    ]
     return not any(claims) if claims else None
 
 
@@ -312,17 +321,17 @@ def _least(before: GroupGeneration | None, end: GroupGeneration) -> int | None:
     """
     if before is None or not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
         return None
-    if any(said is None or said.rack for said in end.said.values()):
+    if any(subscription is None or subscription.rack for subscription in end.said.values()):
         return None
-    held: dict[str, list[TopicPartition]] = {}
+    owned: dict[str, list[TopicPartition]] = {}
     for tp, holder in before.held.items():
-        held.setdefault(holder, []).append(tp)
+        owned.setdefault(holder, []).append(tp)
     counts: Counter[str] = Counter()
     for tp in end.owners.keys() | _withheld(before, end):
         counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
     members = [
-        Member(holder, said.topics, None, None, held.get(holder, ()), 1 if holder in held else -1)
-        for holder, said in end.said.items()
-        if said is not None
+        Member(holder, subscription.topics, None, None, owned.get(holder, ()), 1 if holder in owned else -1)
+        for holder, subscription in end.said.items()
+        if subscription is not None
     ]
     return least_moves(Group(members, counts)) if members else None

@@ -61,7 +61,7 @@ def of_classic(  # one generation before, its rounds, and who is who in them
         cooperative: Whether members claimed partitions as they joined, and so kept them until the first generation.
         silent: Holders that are gone and may have been silent until their session ended: nobody had to hear of that.
     """
-    if not all(each.joined_ms for each in rounds):
+    if not all(generation.joined_ms for generation in rounds):
         return ()
     first, end = rounds[0], rounds[-1]
     was, now = _owners(before), _owners(end)
@@ -77,7 +77,7 @@ def of_classic(  # one generation before, its rounds, and who is who in them
         last = [before.commits[tp].last_ms for tp in stopped if tp in before.commits]
         waited = max(0.0, first.joined_ms - min(last)) if last and first.joined_ms else None
         parts.append(_part(HEARD, 0.0, waited, (names[holder] for holder in staying)))
-    assigned = [each.join_ms for each in (rounds if stopped else rounds[1:])]
+    assigned = [generation.join_ms for generation in (rounds if stopped else rounds[1:])]
     if assigned:
         parts.append(_part(ASSIGNED, max(assigned), max(assigned), () if leader is None else (leader,)))
     if given_up and len(rounds) > 1:
@@ -160,8 +160,10 @@ def of_broker(done: Iterable[HandOver], epochs: Collection[int]) -> tuple[float,
         done: The group's hand-overs.
         epochs: Of the targets.
     """
-    mine = [each for each in done if each.epoch in epochs]
+    mine = [hand_over for hand_over in done if hand_over.epoch in epochs]
     if not mine:
         return None
-    longest = max(each.ms for each in mine)
-    return float(sum(each.ms for each in mine)), _part(GIVEN, longest, longest, {each.new for each in mine})
+    longest = max(hand_over.ms for hand_over in mine)
+    return float(sum(hand_over.ms for hand_over in mine)), _part(
+        GIVEN, longest, longest, {hand_over.new for hand_over in mine}
+    )

@@ -94,7 +94,7 @@ def intervals(events: Sequence[Event]) -> list[Interval]:
 
 def spans(events: Sequence[Event]) -> list[Span]:
     """`intervals` with their events, in the same order."""
-    found: list[Span] = []
+    all_spans: list[Span] = []
     open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
     last_ns: dict[str, int] = {}
     windows = zombies(events)
@@ -105,22 +105,22 @@ def spans(events: Sequence[Event]) -> list[Span]:
         if event.member is None:
             continue
         key = event.group, event.member, event.incarnation
-        held = open_.setdefault(key, {})
+        starts = open_.setdefault(key, {})
         if event.kind == "assigned_begin":
             for tp in partitions_of(event):
-                held.setdefault(tp, event)
+                starts.setdefault(tp, event)
         elif event.kind in ("revoke_end", "lost_begin"):
             kind = "revoked" if event.kind == "revoke_end" else "lost"
-            found += (_span(tp, held.pop(tp), event, kind) for tp in partitions_of(event) if tp in held)
+            all_spans += (_span(tp, starts.pop(tp), event, kind) for tp in partitions_of(event) if tp in starts)
         elif ending := _ends_all(event):
-            found += (_span(tp, start, event, ending) for tp, start in held.items())
-            held.clear()
-    for (group, _, _), held in open_.items():
-        found += (_span(tp, start, None, "open", last_ns[group]) for tp, start in held.items())
+            all_spans += (_span(tp, start, event, ending) for tp, start in starts.items())
+            starts.clear()
+    for (group, _, _), starts in open_.items():
+        all_spans += (_span(tp, start, None, "open", last_ns[group]) for tp, start in starts.items())
     if windows:
-        found = [_with_zombie(span, windows.get(span.owner, ())) for span in found]
-    found.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
-    return [span for _, rows in groupby(found, _place) for span in _with_neighbours(rows)]
+        all_spans = [_with_zombie(span, windows.get(span.owner, ())) for span in all_spans]
+    all_spans.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
+    return [span for _, rows in groupby(all_spans, _place) for span in _with_neighbours(rows)]
 
 
 def partitions_of(event: Event) -> list[TopicPartition]:

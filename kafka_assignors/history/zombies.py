@@ -55,44 +55,44 @@ def zombies(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
 
     Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
-    found = _still_or_fenced(events)
+    windows_of = _still_or_fenced(events)
     for key, windows in _cut_off(events).items():
-        found.setdefault(key, []).extend(windows)
-    return found
+        windows_of.setdefault(key, []).extend(windows)
+    return windows_of
 
 
 def _cut_off(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
-    found: dict[MemberKey, list[tuple[int, int]]] = {}
+    windows_of: dict[MemberKey, list[tuple[int, int]]] = {}
     hit: dict[MemberKey, _Hindered] = {}
     for event in events:
         if event.kind == "generation_committed" and hit:
             there = {member["client_id"] for member in event.data["members"]}
-            for (group, member, _), each in hit.items():
-                each.evicted |= group == event.group and member not in there
+            for (group, member, _), hindrance in hit.items():
+                hindrance.evicted |= group == event.group and member not in there
         if event.group is None or event.member is None:
             continue
         key = event.group, event.member, event.incarnation
         if event.src == "proxy" and event.kind == "fault_begin":
-            each = hit.setdefault(key, _Hindered(event.mono_ns))
-            each.faults, each.latest = each.faults + 1, _NEVER
+            hindrance = hit.setdefault(key, _Hindered(event.mono_ns))
+            hindrance.faults, hindrance.latest = hindrance.faults + 1, _NEVER
         elif event.src == "proxy" and event.kind == "fault_end" and key in hit and hit[key].faults:
-            each = hit[key]
-            each.faults -= 1
-            each.latest = each.latest if each.faults else event.mono_ns + ZOMBIE_MS * _MS
+            hindrance = hit[key]
+            hindrance.faults -= 1
+            hindrance.latest = hindrance.latest if hindrance.faults else event.mono_ns + ZOMBIE_MS * _MS
         elif key in hit and event.kind in _CALLBACKS:
-            each = hit.pop(key)
-            if each.evicted:
-                found.setdefault(key, []).append((each.since, min(each.latest, event.mono_ns)))
-            if each.faults:
-                hit[key] = _Hindered(event.mono_ns, each.faults)
-    for key, each in hit.items():
-        if each.evicted:
-            found.setdefault(key, []).append((each.since, each.latest))
-    return found
+            hindrance = hit.pop(key)
+            if hindrance.evicted:
+                windows_of.setdefault(key, []).append((hindrance.since, min(hindrance.latest, event.mono_ns)))
+            if hindrance.faults:
+                hit[key] = _Hindered(event.mono_ns, hindrance.faults)
+    for key, hindrance in hit.items():
+        if hindrance.evicted:
+            windows_of.setdefault(key, []).append((hindrance.since, hindrance.latest))
+    return windows_of
 
 
 def _still_or_fenced(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
-    found: dict[MemberKey, list[tuple[int, int]]] = {}
+    windows_of: dict[MemberKey, list[tuple[int, int]]] = {}
     paused: dict[MemberKey, int] = {}
     resumed: dict[MemberKey, tuple[int, int]] = {}
     instances: dict[tuple[str, str], list[tuple[MemberKey, int]]] = {}  # processes by start time
@@ -107,7 +107,7 @@ def _still_or_fenced(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int,
             resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * _MS
         elif key in resumed and event.kind in _CALLBACKS:
             begin, latest = resumed.pop(key)
-            found.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
+            windows_of.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
         elif event.kind == "start" and event.instance_id is not None:
             heartbeat_ms = event.data.get("config", {}).get("heartbeat_interval_ms", 0)
             instances.setdefault((event.group, event.instance_id), []).append((key, heartbeat_ms))
@@ -120,7 +120,7 @@ def _still_or_fenced(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int,
                     fenced.add(other)
                     resumed[other] = event.mono_ns, latest
     for key, window in resumed.items():
-        found.setdefault(key, []).append(window)
+        windows_of.setdefault(key, []).append(window)
     for key, begin in paused.items():
-        found.setdefault(key, []).append((begin, _NEVER))
-    return found
+        windows_of.setdefault(key, []).append((begin, _NEVER))
+    return windows_of

@@ -39,7 +39,7 @@ def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + timeout_s
-    told = False
+    notice_shown = False
     with path.open("a") as file:
         while True:
             try:
@@ -51,9 +51,9 @@ def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
                         f"another process has been filling {path.parent} for {timeout_s:.0f} s (it holds {path}); "
                         f"stop it, or set {ENV} to another folder"
                     ) from None
-                if not told:
+                if not notice_shown:
                     print(f"waiting for another process that is filling {path.parent}", file=sys.stderr)
-                    told = True
+                    notice_shown = True
                 time.sleep(0.1)
         yield
 

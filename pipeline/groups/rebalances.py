@@ -63,10 +63,10 @@ def collect(events: DataFrame) -> Decided:
     `MOST_GENERATIONS`; that of the driver is O(generations x partitions) of the results.
     """
     events, left_out = _lately(events)
-    told = decided.told(events).unionByName(committed.commits(events), allowMissingColumns=True)
-    found = told.groupBy("run", "group").applyInArrow(_deciding(_counts(events)), _FOUND).collect()
+    rows = decided.told(events).unionByName(committed.commits(events), allowMissingColumns=True)
+    decisions = rows.groupBy("run", "group").applyInArrow(_deciding(_counts(events)), _FOUND).collect()
     rebalances, intervals = [], []
-    for _, _, pickled in sorted(found):
+    for _, _, pickled in sorted(decisions):
         mine, owned = pickle.loads(pickled)  # of our own tasks
         rebalances += mine
         intervals += owned
@@ -80,9 +80,9 @@ def _deciding(counts: Mapping[str, decided.Counts]) -> Callable[[pa.Table], pa.T
     def decide(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
         run, group = rows[0]["run"], rows[0]["group"]
-        found = decided.of_group(run, group, rows, counts.get(run, ()))
+        decisions = decided.of_group(run, group, rows, counts.get(run, ()))
         schema = pa.schema({"run": pa.string(), "group": pa.string(), "found": pa.binary()})
-        return pa.Table.from_pylist([{"run": run, "group": group, "found": pickle.dumps(found)}], schema=schema)
+        return pa.Table.from_pylist([{"run": run, "group": group, "found": pickle.dumps(decisions)}], schema=schema)
 
     return decide
 
@@ -96,10 +96,10 @@ def _counts(events: DataFrame) -> dict[str, list[tuple[int, Mapping[str, int]]]]
         .orderBy("run", "mono_ns", "seq")
         .collect()
     )
-    found: dict[str, list[tuple[int, Mapping[str, int]]]] = defaultdict(list)
+    counts: dict[str, list[tuple[int, Mapping[str, int]]]] = defaultdict(list)
     for run, ns, _, topics_ in rows:
-        found[run].append((ns, json.loads(topics_)))
-    return dict(found)
+        counts[run].append((ns, json.loads(topics_)))
+    return dict(counts)
 
 
 def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
@@ -116,14 +116,14 @@ def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
     if not first:
         return events, []
     reason = f"generations before the last {MOST_GENERATIONS:,} of a group"
-    told = [
+    omissions = [
         (run, f"group:{group}", reason, f"before {ns} ns", count - MOST_GENERATIONS) for run, group, count, ns in first
     ]
     begins = events.sparkSession.createDataFrame(
         [(r, g, ns) for r, g, _, ns in first], "run string, group string, ns long"
     )
     kept = events.join(sf.broadcast(begins), ["run", "group"], "left")
-    return kept.where("ns is null or mono_ns >= ns").select(*events.columns), told
+    return kept.where("ns is null or mono_ns >= ns").select(*events.columns), omissions
 
 
 def answer(protocol: str, rebalance: Replayable, before: Owners, generation: int) -> Owners:
@@ -140,16 +140,18 @@ def answer(protocol: str, rebalance: Replayable, before: Owners, generation: int
     assert rebalance.partitions is not None
     made = strategy(protocol)
     for _ in range(_ROUNDS):
-        held: dict[str, list[TopicPartition]] = defaultdict(list)
+        claims: dict[str, list[TopicPartition]] = defaultdict(list)
         for tp, holder in sorted(before.items()):
-            held[holder].append(tp)
+            claims[holder].append(tp)
         members = []
-        for member_id, holder, said in rebalance.members:
-            assert said is not None
-            owned, claimed = tuple(held[holder]), generation if held[holder] else NO_GENERATION
+        for member_id, holder, subscription in rebalance.members:
+            assert subscription is not None
+            owned, claimed = tuple(claims[holder]), generation if claims[holder] else NO_GENERATION
             data = made.claiming(owned, claimed)
             instance_id = holder if holder != member_id else None
-            members.append((member_id, instance_id, Subscription(said.topics, data, owned, claimed, said.rack)))
+            members.append(
+                (member_id, instance_id, Subscription(subscription.topics, data, owned, claimed, subscription.rack))
+            )
         assigned, _ = made.assign(decode(protocol, members, rebalance.partitions, rebalance.racks, rebalance.leaders))
         holders = {member_id: holder for member_id, holder, _ in rebalance.members}
         after = {
@@ -167,7 +169,7 @@ def answer(protocol: str, rebalance: Replayable, before: Owners, generation: int
 
 
 def _exists(tp: TopicPartition, rebalance: Replayable) -> bool:
-    wanted = any(tp.topic in said.topics for _, _, said in rebalance.members if said)
+    wanted = any(tp.topic in subscription.topics for _, _, subscription in rebalance.members if subscription)
     return wanted and tp.partition < (rebalance.partitions or {}).get(tp.topic, 0)
 
 
@@ -207,30 +209,30 @@ def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
         )
         .collect()
     )  # fmt: skip
-    found: dict[tuple[str, str], list[Begun]] = defaultdict(list)
+    starts: dict[tuple[str, str], list[Begun]] = defaultdict(list)
     for run, group, *values in rows:
-        found[run, group].append(Begun(*values))
-    return found
+        starts[run, group].append(Begun(*values))
+    return starts
 
 
 def per_rebalance(
-    found: Iterable[Replayable], begun: Mapping[tuple[str, str], list[Begun]]
+    rebalances: Iterable[Replayable], begun: Mapping[tuple[str, str], list[Begun]]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.REBALANCES`.
 
     Args:
-        found: The result of `collect`.
+        rebalances: The result of `collect`.
         begun: The result of `begun`. An interval belongs to the last rebalance committed by its start.
     """
-    for (run, group), log in groupby(found, key=lambda r: (r.run, r.group)):
+    for (run, group), log in groupby(rebalances, key=lambda r: (r.run, r.group)):
         before: Owners = {}
-        generation, rebalances = NO_GENERATION, list(log)
+        generation, group_rebalances = NO_GENERATION, list(log)
         starts = sorted(begun.get((run, group), []), key=lambda start: start.start_ns)
         by_callbacks = any(start.source == "callback" for start in starts)
-        firsts = [bisect_left(starts, r.begin_ns, key=lambda start: start.start_ns) for r in rebalances]
-        for rebalance, first, end in zip(rebalances, firsts, [*firsts[1:], len(starts)], strict=True):
+        firsts = [bisect_left(starts, r.begin_ns, key=lambda start: start.start_ns) for r in group_rebalances]
+        for rebalance, first, end in zip(group_rebalances, firsts, [*firsts[1:], len(starts)], strict=True):
             mine = starts[first:end]
-            told, fewest = rebalance.told, rebalance.told.fewest
+            outcome, fewest = rebalance.told, rebalance.told.fewest
             if fewest is None and rebalance.known:  # racks or work decide: what the optimum would have moved
                 fewest = len(moves(before, answer("sticky", rebalance, before, generation)))
             stops = [[value for start in mine if (value := getattr(start, name)) is not None]
@@ -238,26 +240,26 @@ def per_rebalance(
             stop, least, most = (max(values, default=0.0) for values in stops[:3])
             yield (
                 run, group, rebalance.number, rebalance.generation, len(rebalance.rounds), rebalance.begin_ns,
-                rebalance.protocol, len(rebalance.members), told.moved, fewest,
+                rebalance.protocol, len(rebalance.members), outcome.moved, fewest,
                 stop if by_callbacks else None, least, None if any(start.unbounded for start in mine) else most,
                 sum(stops[3], 0.0) if by_callbacks else None, rebalance.assign_us, rebalance.trigger,
-                told.needless, told.returned,
+                outcome.needless, outcome.returned,
             )  # fmt: skip
             before, generation = rebalance.owners, rebalance.generation
 
 
 def what_if(
-    found: Iterable[Replayable], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
+    rebalances: Iterable[Replayable], loads: Mapping[TopicPartition, float], assignors: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances, replayed under each assignor from the first on.
 
     Args:
-        found: The result of `collect`. A group's replay ends before its first rebalance that is not `known`.
+        rebalances: The result of `collect`. A group's replay ends before its first rebalance that is not `known`.
         loads: Measured load per topic-partition; an absent one counts as 0.
         assignors: Names of `strategies.STRATEGIES`.
     """
     names = list(assignors)
-    for _, log in groupby(found, key=lambda r: (r.run, r.group)):
+    for _, log in groupby(rebalances, key=lambda r: (r.run, r.group)):
         before: dict[str, Owners] = {name: {} for name in names}
         generation = NO_GENERATION
         for rebalance in log:

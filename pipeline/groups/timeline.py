@@ -27,12 +27,12 @@ def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame)
     Cost: lazy; as `from_callbacks`.
     """
     begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
-    told = events.where(begun).select("run", "group").distinct()
-    silent = committed.join(sf.broadcast(told), ["run", "group"], "left_anti")
+    groups_with_callbacks = events.where(begun).select("run", "group").distinct()
+    silent = committed.join(sf.broadcast(groups_with_callbacks), ["run", "group"], "left_anti")
     of_start = triggers.withColumnRenamed("generation", "generation_start")
-    known = from_callbacks(events).join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
+    intervals = from_callbacks(events).join(sf.broadcast(of_start), ["run", "group", "generation_start"], "left")
     # A union loses NOT NULL.
-    return schema.conform(known.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
+    return schema.conform(intervals.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
 
 
 _STARTS = {"assigned_begin": "assigned"}
@@ -59,16 +59,16 @@ def from_callbacks(events: DataFrame) -> DataFrame:
     """
     process = list(PROCESS)
     holding = [*process, "topic", "partition"]
-    known = events.where(sf.col("group").isNotNull())
-    of_process = known.where(sf.col("member").isNotNull())
+    group_events = events.where(sf.col("group").isNotNull())
+    of_process = group_events.where(sf.col("member").isNotNull())
     callbacks = of_process.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS)).select(
         *process, sf.inline("partitions"), "mono_ns", "src", "seq", "ts", "kind", "generation", "member_id"
     )
-    held = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
+    assignments = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
     gone = of_process.where(
         sf.col("kind").isin("stop", "exit") | ((sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill"))
     ).select(*process, "mono_ns", "src", "seq", "kind", "generation")
-    rows = callbacks.unionByName(gone.join(held, process), allowMissingColumns=True)
+    rows = callbacks.unionByName(gone.join(assignments, process), allowMissingColumns=True)
 
     in_time = Window.partitionBy(*holding).orderBy("mono_ns", "src", "seq")
     starts = sf.col("kind").isin(*_STARTS)
@@ -76,7 +76,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
         sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_PROCESS_ENDS}).alias("kind"), "generation"
     )
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
-    last = known.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
+    last = group_events.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
     begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
     zombie = sf.get(sf.reverse(begun), sf.lit(0))  # a loss ends the interval, so the last one counts
     return _placed(
@@ -99,7 +99,7 @@ def from_callbacks(events: DataFrame) -> DataFrame:
                 "source": sf.lit("callback"),
             }
         )
-        .join(sf.broadcast(zombies(known)), process, "left")
+        .join(sf.broadcast(zombies(group_events)), process, "left")
         .withColumn("zombie_ms", (sf.least(zombie["end_ns"], "end_ns") - zombie["begin_ns"]) / 1e6)
         .fillna(0.0, "zombie_ms")
     )

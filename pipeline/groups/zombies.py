@@ -118,7 +118,7 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
 
     Evicted means that the coordinator committed a generation without it. Ends at most `ZOMBIE_MS` after the last fault.
     """
-    told, proxied = _is(*_TOLD), _is("fault_begin", "fault_end") & (sf.col("src") == "proxy")
+    callback, proxied = _is(*_TOLD), _is("fault_begin", "fault_end") & (sf.col("src") == "proxy")
     begins = proxied & _is("fault_begin")
     hit = of_process.where(proxied).select(*PROCESS).distinct()
     in_order = Window.partitionBy(*PROCESS).orderBy("at")
@@ -126,16 +126,16 @@ def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
     step = sf.when(begins, 1).when(proxied, -1).otherwise(0)
     # A callback ends one part of a process's time and begins the next.
     parts = (
-        of_process.where(told | proxied)
+        of_process.where(callback | proxied)
         .join(sf.broadcast(hit), list(PROCESS), "left_semi")
-        .withColumns({"steps": sf.sum(step).over(until_now), "part": sf.count_if(told).over(until_now)})
+        .withColumns({"steps": sf.sum(step).over(until_now), "part": sf.count_if(callback).over(until_now)})
         # An end without a begin has no effect.
         .withColumn("faults", sf.col("steps") - sf.least(sf.lit(0), sf.min("steps").over(until_now)))
         .withColumn("acts", begins | (proxied & (sf.lag("faults").over(in_order) > 0)))
         .groupBy(*PROCESS, "part")
         .agg(
-            sf.max(sf.when(told, sf.col("at"))).alias("told"),
-            sf.max(sf.when(told, sf.col("faults"))).alias("carried"),
+            sf.max(sf.when(callback, sf.col("at"))).alias("told"),
+            sf.max(sf.when(callback, sf.col("faults"))).alias("carried"),
             sf.min(sf.when(begins, sf.col("at"))).alias("begun"),
             sf.max(sf.when(sf.col("acts"), sf.struct("at", "faults"))).alias("last"),
         )

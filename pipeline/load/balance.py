@@ -70,10 +70,10 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
 
     Cost: lazy; two small shuffles, and memory of O(partitions of a topic) in one row.
     """
-    each = placement.groupBy("run", "topic", "partition").agg(
+    per_partition = placement.groupBy("run", "topic", "partition").agg(
         sf.sum("records").alias("records"), sf.sum("bytes").alias("bytes")
     )
-    topics = each.groupBy("run", "topic").agg(
+    topics = per_partition.groupBy("run", "topic").agg(
         sf.sum("records").alias("records"),
         sf.sum("bytes").alias("bytes"),
         sf.array_sort(sf.collect_list("bytes")).alias("loads"),

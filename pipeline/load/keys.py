@@ -163,7 +163,7 @@ def hot(keys: DataFrame) -> DataFrame:
     `HOT_KEYS`.
     """
     key = ["run", "topic", "key_hash", "key"]
-    each = (
+    per_key = (
         keys.where("key_hash is not null")
         .groupBy(*key)
         .agg(
@@ -178,7 +178,7 @@ def hot(keys: DataFrame) -> DataFrame:
     # Compute only one rank per topic at a time: Spark then drops the other keys before it shuffles by topic.
     def first(by: str, rank: str) -> DataFrame:
         place = sf.row_number().over(Window.partitionBy(*key[:2]).orderBy(sf.desc(by), "key_hash"))
-        return each.withColumn(rank, place).where(sf.col(rank) <= HOT_KEYS)
+        return per_key.withColumn(rank, place).where(sf.col(rank) <= HOT_KEYS)
 
     both = first("records", "rank").unionByName(first("bytes", "byte_rank"), allowMissingColumns=True)
     ranked = both.groupBy(*key).agg(
@@ -215,13 +215,15 @@ def placed_by(keys: DataFrame, partitions: Mapping[str, int], presets: Sequence[
 
     def agree(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            topics, found, place, records = (batch.column(name) for name in ("topic", "key", "partition", "records"))
+            topics, key_column, place, records = (
+                batch.column(name) for name in ("topic", "key", "partition", "records")
+            )
             rows = []
             for topic in pc.unique(topics).to_pylist():
                 of_topic = pc.equal(topics, topic)
                 mine, many = np.asarray(place.filter(of_topic)), np.asarray(records.filter(of_topic))
                 tries = [(preset, partitions[topic]) for preset in presets]
-                for preset, to in zip(presets, partitions_for_tries(found.filter(of_topic), tries), strict=True):
+                for preset, to in zip(presets, partitions_for_tries(key_column.filter(of_topic), tries), strict=True):
                     there = to == mine
                     rows.append((topic, preset, int(there.sum()), len(mine), int(many[there].sum()), int(many.sum())))
             columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
@@ -229,10 +231,10 @@ def placed_by(keys: DataFrame, partitions: Mapping[str, int], presets: Sequence[
 
     names = ["topic", "preset", "keys", "of_keys", "records", "of_records"]
     kinds = [pa.string(), pa.string(), *4 * [pa.int64()]]
-    each = keys.select("topic", "key", "partition", "records").mapInArrow(
+    partial_sums = keys.select("topic", "key", "partition", "records").mapInArrow(
         agree, "topic string, preset string, " + ", ".join(f"{name} long" for name in names[2:])
     )
-    return each.groupBy("topic", "preset").agg(*(sf.sum(name).alias(name) for name in names[2:]))
+    return partial_sums.groupBy("topic", "preset").agg(*(sf.sum(name).alias(name) for name in names[2:]))
 
 
 def sample(key: str) -> Column:

@@ -106,9 +106,9 @@ def measure(
     rates: dict[str, tuple[float, ...]] = {}
     samples: dict[str, tuple[int, ...]] = {}
     for topic, count in partitions.items():
-        found = [loads.get((topic, partition)) for partition in range(count)]
-        rates[topic] = tuple(row["load"] / seconds / sample if row else 0.0 for row in found)
-        samples[topic] = tuple(row["samples"] if row else 0 for row in found)
+        partition_rows = [loads.get((topic, partition)) for partition in range(count)]
+        rates[topic] = tuple(row["load"] / seconds / sample if row else 0.0 for row in partition_rows)
+        samples[topic] = tuple(row["samples"] if row else 0 for row in partition_rows)
     return Measured(unit, _utc(begin) if rows else None, _utc(end) if rows else None, rates, samples)
 
 
@@ -174,12 +174,12 @@ def previous(path: Path) -> tuple[Weights | None, str | None]:
         return None, None
     except OSError as error:
         raise ConfigError(f"--weights {str(path)!r} cannot be read ({error.strerror}); name another file") from None
-    found = parse(data, None)
-    if isinstance(found, Weights):
-        return found, None
+    content = parse(data, None)
+    if isinstance(content, Weights):
+        return content, None
     if b'"format"' not in data[:40] and data.strip():
         raise ConfigError(f"--weights {str(path)!r} is not a weights file; name another file, or remove it")
-    return None, f"replaced: {found.text}"
+    return None, f"replaced: {content.text}"
 
 
 def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]:
@@ -195,9 +195,9 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
     before, note = previous(target.path) if target.path else (None, None)
     now_ms = time.time_ns() // 1_000_000
     weights = settle(measured, before, now_ms, now_ms + 60_000 * target.minutes)
-    known = before.topics if before and before.unit == weights.unit else {}
+    previous_weights = before.topics if before and before.unit == weights.unit else {}
     changed = sum(
-        weight != _at(known.get(topic, ()), partition)
+        weight != _at(previous_weights.get(topic, ()), partition)
         for topic, all_ in weights.topics.items()
         for partition, weight in enumerate(all_)
     )

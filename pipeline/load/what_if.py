@@ -73,11 +73,11 @@ class _Packing:
     def unpacked(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Records, topic number, partition, 1 if the key is on two partitions, 1 if it is the key's first row."""
         of_partition, of_topic = self._bits
-        found = []
+        fields = []
         for bits in (1, 1, of_partition, of_topic):
-            found.append(at & ((1 << bits) - 1))
+            fields.append(at & ((1 << bits) - 1))
             at = at >> bits
-        return at, *reversed(found)
+        return at, *reversed(fields)
 
 
 def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], counts: Collection[int]) -> DataFrame:
@@ -176,8 +176,8 @@ def _placing(
                 topic, mine = packing.topics[number], numbers == number
                 rows = batch if mine.all() else batch.filter(pa.array(mine))
                 for try_, sums in _sums(rows, packing, tried[topic]):
-                    known = totals.setdefault((topic, *try_), np.zeros_like(sums))
-                    known += sums
+                    total = totals.setdefault((topic, *try_), np.zeros_like(sums))
+                    total += sums
             if sum(sums.size for sums in totals.values()) > _HELD:
                 yield _rows(totals)
                 totals.clear()
@@ -209,16 +209,16 @@ def _sums(rows: pa.RecordBatch, packing: _Packing, counts: Collection[int]) -> I
         if share == [n]:
             yield (rule, n), here.by_staying(placed, n)
         else:
-            found = here.by_partition(placed, n)
+            partition_sums = here.by_partition(placed, n)
             for count in share:
-                yield (rule, count), here.folded(found, count)
+                yield (rule, count), here.folded(partition_sums, count)
 
 
 def _together(counts: Collection[int], most: int) -> dict[int, list[int]]:
     """Common multiples, at most `most` unless a count is alone -> the counts that share one: {96: [96, 24, 12]}."""
     shared: dict[int, list[int]] = {}
     for n in sorted(counts, reverse=True):
-        multiple = min(shared, key=lambda known: math.lcm(known, n) // known, default=n)
+        multiple = min(shared, key=lambda candidate: math.lcm(candidate, n) // candidate, default=n)
         wider = math.lcm(multiple, n)
         if wider <= most:
             shared[wider] = [*shared.pop(multiple, ()), n]
@@ -251,10 +251,10 @@ class _Here:
         slot += self._now
         return [sums.reshape(-1, self.width) for sums in self._summed(slot, (n + 1) * self.width)]
 
-    def folded(self, found: list[NDArray[np.float64]], n: int) -> Sums:
+    def folded(self, partition_sums: list[NDArray[np.float64]], n: int) -> Sums:
         """Derive sums from `by_partition` of a multiple of n; a key's place is the remainder of its hash."""
         both = []
-        for column in found:
+        for column in partition_sums:
             whole = np.vstack((column[:1], column[1:].reshape(-1, n, self.width).sum(0)))
             staying = np.zeros(n + 1)
             same = np.arange(min(n, self.width))
@@ -282,11 +282,11 @@ class _Here:
 
 def _rows(totals: Mapping[tuple[str, str, int], Sums]) -> pa.RecordBatch:
     """One row per topic, rule, count and partition that has records (-1: spread evenly)."""
-    found = [
+    rows = [
         {"topic": topic, "rule": rule, "partitions": n, "placed": at - 1, **dict(zip(_COUNTED, column, strict=True))}
         for (topic, rule, n), sums in totals.items()
         for at, column in enumerate(sums.T.tolist()) if column[0]
     ]  # fmt: skip
     types = {"topic": pa.string(), "rule": pa.string(), "partitions": pa.int32(), "placed": pa.int32(),
              **dict.fromkeys(_COUNTED, pa.int64())}  # fmt: skip
-    return pa.RecordBatch.from_pylist(found, schema=pa.schema(types))
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(types))

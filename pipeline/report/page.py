@@ -69,13 +69,13 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
     of_topic = Window.partitionBy("topic")
     at = sf.unix_micros("window_start")
     first, last = sf.min(at).over(of_topic), sf.max(at).over(of_topic)
-    each = (
+    bins = (
         tables["placement"]
         .withColumn("bin", sf.floor((at - first) * (MOST_WINDOWS - 1) / sf.greatest(last - first, sf.lit(1))))
         .groupBy("topic", "bin")
         .agg(sf.min(at).alias("at"), sf.sum("records").alias("records"))
     )
-    for row in each.orderBy("topic", "at").collect():
+    for row in bins.orderBy("topic", "at").collect():
         begins = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=row["at"])
         windows.setdefault(row["topic"], []).append((begins, row["records"]))
     names = list(svg.DrawnInterval.__dataclass_fields__)
@@ -94,53 +94,53 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
     return Details(windows, intervals, left_out)
 
 
-def render(said: Mapping[str, Any], more: Details) -> str:
+def render(summary: Mapping[str, Any], more: Details) -> str:
     """Render the page.
 
     Args:
-        said: The result of `summary`, with or without ``run``, ``cluster`` and ``seconds``.
+        summary: The result of `summary`, with or without ``run``, ``cluster`` and ``seconds``.
         more: The result of `details`.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=short, percent=percent)
     environment.globals.update(span=text.span, style=Markup(STYLE + PAGE))
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    runs = sorted({row["run"] for name in ("topics", "groups") for row in said[name]})
+    runs = sorted({row["run"] for name in ("topics", "groups") for row in summary[name]})
     begin, end = _span(more)
     named: dict[str, str] = {}
     for intervals in more.intervals.values():
         named |= member_names(iv.member for iv in intervals)
-    found = [{**finding, "text": _renamed(finding["text"], named)} for finding in said["findings"]]
+    findings = [{**finding, "text": _renamed(finding["text"], named)} for finding in summary["findings"]]
     page: str = environment.from_string(template).render(
-        said=said,
+        summary=summary,
         title=f"run {', '.join(runs)}" if runs else "no run",
         begin=begin,
         end=end,
         kinds=[
             (KINDS.get(k, k), [f["text"] for f in mine], faults(mine))
-            for k in _kinds(said)
-            if (mine := [f for f in found if f["kind"] == k])
+            for k in _kinds(summary)
+            if (mine := [f for f in findings if f["kind"] == k])
         ],
-        faults=faults(found),
-        topics=[topic_view(topic, said, more) for topic in said["topics"]],
-        groups=[group_view(group, said, more) for group in said["groups"]],
-        judged=judged(said),
+        faults=faults(findings),
+        topics=[topic_view(topic, summary, more) for topic in summary["topics"]],
+        groups=[group_view(group, summary, more) for group in summary["groups"]],
+        judged=judged(summary),
     )
     return page
 
 
-def faults(found: Iterable[Mapping[str, Any]]) -> int:
+def faults(findings: Iterable[Mapping[str, Any]]) -> int:
     """Number of faults behind findings: a row with ``more`` counts those that are not listed.
 
     >>> faults([{"more": None}, {"more": 524}])
     525
     """
-    return sum(finding["more"] or 1 for finding in found)
+    return sum(finding["more"] or 1 for finding in findings)
 
 
-def _kinds(said: Mapping[str, Any]) -> list[str]:
-    found = {finding["kind"] for finding in said["findings"]}
-    return [kind for kind in KINDS if kind in found] + sorted(found - set(KINDS))
+def _kinds(summary: Mapping[str, Any]) -> list[str]:
+    kinds = {finding["kind"] for finding in summary["findings"]}
+    return [kind for kind in KINDS if kind in kinds] + sorted(kinds - set(KINDS))
 
 
 def _span(more: Details) -> tuple[str, str]:
@@ -152,12 +152,12 @@ def _time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def topic_view(topic: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
+def topic_view(topic: Mapping[str, Any], summary: Mapping[str, Any], more: Details) -> dict[str, Any]:
     """Template values of one topic."""
     name = topic["topic"]
-    hot = [key for key in said["hot_keys"] if key["topic"] == name]
+    hot = [key for key in summary["hot_keys"] if key["topic"] == name]
     times, values = _binned(more.windows.get(name, ()))
-    tried = [row for row in said["partitioners"] if row["topic"] == name]
+    tried = [row for row in summary["partitioners"] if row["topic"] == name]
     return {
         **topic,
         "bars": bars(topic, "records"),
@@ -212,7 +212,7 @@ _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 def member_names(members: Iterable[str]) -> dict[str, str]:
     """Member id -> its client id, which the broker puts before a UUID; numbered where members share one.
 
-    >>> ids = [f"billing-{8 * each}-0000-0000-0000-{12 * each}" for each in "ab"]
+    >>> ids = [f"billing-{8 * letter}-0000-0000-0000-{12 * letter}" for letter in "ab"]
     >>> [*member_names([*ids, "m1"]).values()]
     ['billing', 'billing (2)', 'm1']
     """
@@ -232,13 +232,13 @@ def _renamed(text: str, named: Mapping[str, str]) -> str:
     return text
 
 
-def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details) -> dict[str, Any]:
+def group_view(group: Mapping[str, Any], summary: Mapping[str, Any], more: Details) -> dict[str, Any]:
     """Template values of one group."""
     name = group["group"]
     drawn = more.intervals.get(name, ())
     named = member_names(iv.member for iv in drawn)
     intervals = [replace(iv, member=named[iv.member]) for iv in drawn]
-    rebalances = [row for row in said["rebalances"] if row["group"] == name]
+    rebalances = [row for row in summary["rebalances"] if row["group"] == name]
     colour = colours(iv.member for iv in intervals)
     marks = [
         (
@@ -247,16 +247,16 @@ def group_view(group: Mapping[str, Any], said: Mapping[str, Any], more: Details)
         )
         for row in rebalances
     ]
-    assignors = [row for row in said["assignors"] if row["group"] == name]
-    lags = [row for row in said["lags"] if row["group"] == name]
-    known = [row["lag"] for row in lags if row["lag"] is not None]
+    assignors = [row for row in summary["assignors"] if row["group"] == name]
+    lags = [row for row in summary["lags"] if row["group"] == name]
+    known_lags = [row["lag"] for row in lags if row["lag"] is not None]
     return {
         **group,
         "lags": [{**row, "member": named.get(row["member"], row["member"])} for row in lags[:MOST_LAGS]],
         "lags_left_out": lags[MOST_LAGS:],
-        "lag": sum(known) if known else None,
-        "lag_unknown": len(lags) - len(known),
-        "most_lag": max(known, default=0),
+        "lag": sum(known_lags) if known_lags else None,
+        "lag_unknown": len(lags) - len(known_lags),
+        "most_lag": max(known_lags, default=0),
         "timeline": svg.timeline(intervals, colour, marks) if intervals else Markup(),
         "left_out": more.left_out.get(name, 0),
         "rebalances": rebalances,

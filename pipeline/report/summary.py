@@ -48,7 +48,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     first = (sf.col("rank") <= SHOWN_KEYS) | (sf.col("byte_rank") <= SHOWN_KEYS)
     hot = tables["hot_keys"].where(first).orderBy("run", "topic", sf.desc("records"), "key_hash").collect()
     order = ("topic", "partition", "first_offset", "text")
-    found = tables["findings"].orderBy("run", "kind", "more", sf.desc_nulls_last("records"), *order).collect()
+    findings = tables["findings"].orderBy("run", "kind", "more", sf.desc_nulls_last("records"), *order).collect()
     rows = {
         "placement": windows,
         "topic_load": len(topics),
@@ -60,7 +60,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "partitioner_what_if": len(partitioners),
         "partition_weights": tables["partition_weights"].count(),
         "hot_keys": tables["hot_keys"].count(),
-        "findings": len(found),
+        "findings": len(findings),
         "rejected": tables["rejected"].count(),
     }
     return {
@@ -72,7 +72,7 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
         "assignors": assignors,
         "partitioners": partitioners,
         "hot_keys": [{**row.asDict(), "key_sample": printable(row["key_sample"])} for row in hot],
-        "findings": [{name: row[name] for name in _FINDING} for row in found],
+        "findings": [{name: row[name] for name in _FINDING} for row in findings],
         "rejected": {row["reason"]: row["rows"] for row in sorted(reasons)},
     }
 
@@ -128,7 +128,7 @@ def _utc(seconds: int | None) -> str | None:
 def _groups(timeline: DataFrame) -> list[dict[str, Any]]:
     callback_gap = sf.when(sf.col("source") == "callback", sf.coalesce("gap_before_ms", sf.lit(0.0)))
     bounded = sf.count("gap_at_least_ms") == sf.count("gap_at_most_ms")
-    found = timeline.groupBy("run", "group").agg(
+    groups = timeline.groupBy("run", "group").agg(
         sf.count("*").alias("intervals"),
         sf.count_distinct("member").alias("members"),
         sf.first("source").alias("source"),
@@ -137,18 +137,18 @@ def _groups(timeline: DataFrame) -> list[dict[str, Any]]:
         sf.when(bounded, sf.coalesce(sf.max("gap_at_most_ms"), sf.lit(0.0))).alias("gap_at_most_ms"),
         sf.sum("overlap_prev_ms").alias("overlap_ms"),
     )
-    return [row.asDict() for row in sorted(found.collect())]
+    return [row.asDict() for row in sorted(groups.collect())]
 
 
 def _assignors(what_if: DataFrame) -> list[dict[str, Any]]:
-    found = what_if.groupBy("run", "group", "assignor").agg(
+    assignors = what_if.groupBy("run", "group", "assignor").agg(
         sf.bool_or("elected").alias("elected"),
         sf.sum("moves").alias("moves"),
         sf.max("max_partitions").alias("max_partitions"),
         sf.max(_ratio("max_load", "mean_load")).alias("max_over_mean"),
         sf.count("*").alias("rebalances"),
     )
-    return [row.asDict() for row in sorted(found.collect())]
+    return [row.asDict() for row in sorted(assignors.collect())]
 
 
 def _ratio(part: str, whole: str) -> Column:

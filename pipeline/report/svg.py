@@ -106,7 +106,7 @@ def over_time(values: Sequence[float], labels: Sequence[str], what: str, height:
 
 def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -> Markup:
     """Fullest / mean partition per partition count, a line per rule; the scale starts at 1."""
-    points = [point for each in rules.values() for point in each]
+    points = [point for series in rules.values() for point in series]
     counts, most = sorted({n for n, _ in points}), max([2.0, *(value for _, value in points)])
     base, left = height - 18, 40
 
@@ -115,7 +115,7 @@ def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -
         return left + 8 + (WIDTH - left - 30) * at, base - (base - 12) * (value - 1) / (most - 1)
 
     colour = colours(rules)
-    key, low = legend(((f'fill="{each}"', rule) for rule, each in colour.items()), WIDTH, height)
+    key, low = legend(((f'fill="{shade}"', rule) for rule, shade in colour.items()), WIDTH, height)
     out = [_open(low, "fullest / mean partition per partition count"), *key]
     for value in (1.0, (1 + most) / 2, most):
         y = place(counts[0], value)[1]
@@ -124,8 +124,8 @@ def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -
     for n in counts:
         x = place(n, 1)[0]
         out.append(f'<text class="dim" x="{x:.1f}" y="{height - 4}" text-anchor="middle">{n}</text>')
-    for rule, each in rules.items():
-        line = [place(n, value) for n, value in sorted(each)]
+    for rule, series in rules.items():
+        line = [place(n, value) for n, value in sorted(series)]
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
         out.append(f'<polyline fill="none" stroke="{colour[rule]}" stroke-width="2" points="{corners}"/>')
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour[rule]}"/>' for x, y in line]
@@ -135,8 +135,8 @@ def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -
 def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], marks: Sequence[tuple[int, str]]) -> Markup:
     """Ownership: a row per topic-partition, a bar per interval, double owners framed, lines at `marks` (ns, text)."""
     rows = {tp: i for i, tp in enumerate(sorted({(iv.topic, iv.partition) for iv in intervals}))}
-    each = len(rows) <= EACH
-    pitch = 15.0 if each else max(1.0, 900 / len(rows))
+    separate_rows = len(rows) <= EACH
+    pitch = 15.0 if separate_rows else max(1.0, 900 / len(rows))
     start = min([iv.start_ns for iv in intervals] + [at for at, _ in marks])
     end = max([iv.end_ns for iv in intervals] + [at for at, _ in marks])
     top, height = 16, int(16 + pitch * len(rows) + 22)
@@ -145,15 +145,15 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
     def x(ns: int) -> float:
         return LABEL + (WIDTH - LABEL - 6) * (ns - start) / max(1, end - start)
 
-    named = [(f'fill="{each}"', short(name, 34)) for name, each in [*colour.items()][:NAMED]]
+    named = [(f'fill="{shade}"', short(name, 34)) for name, shade in [*colour.items()][:NAMED]]
     named += [('class="none"', f"and {len(colour) - NAMED} more")] if len(colour) > NAMED else []
     key, low = legend(named, WIDTH, height)
-    out = [_open(low, "ownership over time"), *_row_names(rows, top, pitch, each)]
+    out = [_open(low, "ownership over time"), *_row_names(rows, top, pitch, separate_rows)]
     together: dict[str, list[str]] = {}
     for iv in intervals:
         y, left = top + pitch * rows[iv.topic, iv.partition], x(iv.start_ns)
-        wide, tall = max(0.8, x(iv.end_ns) - left), pitch - (3 if each else 0.2 * pitch)
-        if each:
+        wide, tall = max(0.8, x(iv.end_ns) - left), pitch - (3 if separate_rows else 0.2 * pitch)
+        if separate_rows:
             tip = (
                 f"{iv.topic}-{iv.partition} at {iv.member}: {(iv.start_ns - start) / 1e9:.3f} s to "
                 f"{(iv.end_ns - start) / 1e9:.3f} s, then {iv.end_kind}"
@@ -182,7 +182,7 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
                 f'<rect class="twice" x="{x(iv.start_ns):.1f}" y="{y:.1f}" width="{wide:.1f}" '
                 f'height="{max(1.5, pitch - 1):.1f}"><title>two owners for {iv.overlap_prev_ms:,.1f} ms</title></rect>'
             )
-        if each and (sign := {"killed": "×", "lost": "×", UNPROVEN: "?"}.get(iv.end_kind)):
+        if separate_rows and (sign := {"killed": "×", "lost": "×", UNPROVEN: "?"}.get(iv.end_kind)):
             out.append(f'<text class="cross" x="{x(iv.end_ns) - 4:.1f}" y="{y + 11:.1f}">{sign}</text>')
     for at, text in marks:
         out.append(
@@ -193,12 +193,12 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
     return Markup("".join([*out, *key]) + "</svg>")
 
 
-def _row_names(rows: Mapping[tuple[str, int], int], top: int, pitch: float, each: bool) -> Iterable[str]:
+def _row_names(rows: Mapping[tuple[str, int], int], top: int, pitch: float, separate_rows: bool) -> Iterable[str]:
     named: set[str] = set()
     lowest = 0.0
     for (topic, partition), i in rows.items():
         y = top + pitch * i
-        if each:
+        if separate_rows:
             full = f"{topic}-{partition}"
             label = f"{short(topic, 22)}-{partition}"
             yield f'<text x="0" y="{y + 11:.1f}">{escape(label)}<title>{escape(full)}</title></text>'

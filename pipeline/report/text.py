@@ -14,21 +14,21 @@ SHOWN_LOADS = 24
 """Maximum partitions printed per topic; the JSON has all."""
 
 
-def show(said: dict[str, Any]) -> None:
+def show(summary: dict[str, Any]) -> None:
     """Print a summary on stdout: tables on a terminal, aligned columns in a pipe."""
-    _show_load(said)
-    _show_groups(said)
-    if said["partitioners"]:
-        _show_partitioners(said["partitioners"])
-    if "weights" in said and said["weights"]["file"]:
-        weights, names = said["weights"], ("file", "version", "unit", "partitions", "changed")
+    _show_load(summary)
+    _show_groups(summary)
+    if summary["partitioners"]:
+        _show_partitioners(summary["partitioners"])
+    if "weights" in summary and summary["weights"]["file"]:
+        weights, names = summary["weights"], ("file", "version", "unit", "partitions", "changed")
         row = [*(weights[name] for name in names), weights["note"] or ""]
         table("Weights for the next assignment", (*names, "note"), [row])
-    if said["rejected"]:
-        table("Not read, with the reason", ("reason", "lines or offsets"), list(said["rejected"].items()))
+    if summary["rejected"]:
+        table("Not read, with the reason", ("reason", "lines or offsets"), list(summary["rejected"].items()))
 
 
-def _show_load(said: dict[str, Any]) -> None:
+def _show_load(summary: dict[str, Any]) -> None:
     table(
         "Load per topic",
         ("topic", "partitions", "records", "bytes", "max/mean", "cv", "gini", "empty"),
@@ -38,31 +38,36 @@ def _show_load(said: dict[str, Any]) -> None:
                 *(f"{topic[name]:.3f}" for name in ("max_over_mean", "cv", "gini")),
                 topic["empty_partitions"],
             )
-            for topic in said["topics"]
+            for topic in summary["topics"]
         ],
     )
     table(
         "Findings",
         ("kind", "what"),
-        [(one["kind"], one["text"]) for one in said["findings"]]
-        or [("none", sentence) for sentence in findings.judged(said) or ["the run has no records or events to report"]],
+        [(one["kind"], one["text"]) for one in summary["findings"]]
+        or [
+            ("none", sentence)
+            for sentence in findings.judged(summary) or ["the run has no records or events to report"]
+        ],
     )
-    table("Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in said["topics"]])
+    table(
+        "Records per partition", ("topic", "from partition 0 on"), [(t["topic"], _loads(t)) for t in summary["topics"]]
+    )
 
 
-def _lag(group: dict[str, Any], said: dict[str, Any]) -> tuple[object, ...]:
-    lags = [row for row in said["lags"] if (row["run"], row["group"]) == (group["run"], group["group"])]
-    known = [row for row in lags if row["lag"] is not None]
-    largest = f"{known[0]['topic']}-{known[0]['partition']}" if known and known[0]["lag"] else "-"
+def _lag(group: dict[str, Any], summary: dict[str, Any]) -> tuple[object, ...]:
+    lags = [row for row in summary["lags"] if (row["run"], row["group"]) == (group["run"], group["group"])]
+    known_lags = [row for row in lags if row["lag"] is not None]
+    largest = f"{known_lags[0]['topic']}-{known_lags[0]['partition']}" if known_lags and known_lags[0]["lag"] else "-"
     return (
         group["group"],
-        sum(row["lag"] for row in known) if known else "unknown",
-        f"{len(known)}/{len(lags)}",
+        sum(row["lag"] for row in known_lags) if known_lags else "unknown",
+        f"{len(known_lags)}/{len(lags)}",
         largest,
     )
 
 
-def _show_groups(said: dict[str, Any]) -> None:
+def _show_groups(summary: dict[str, Any]) -> None:
     table(
         "Ownership per group",
         ("group", "told by", "intervals", "members", "moves", "longest gap ms", "overlap ms"),
@@ -72,10 +77,10 @@ def _show_groups(said: dict[str, Any]) -> None:
                 span(group["longest_gap_ms"], group["gap_at_least_ms"], group["gap_at_most_ms"]),
                 f"{group['overlap_ms']:.1f}",
             )
-            for group in said["groups"]
+            for group in summary["groups"]
         ],
     )
-    table("Lag", ("group", "records", "known of", "largest at"), [_lag(group, said) for group in said["groups"]])
+    table("Lag", ("group", "records", "known of", "largest at"), [_lag(group, summary) for group in summary["groups"]])
     table(
         "Rebalances",
         (
@@ -100,7 +105,7 @@ def _show_groups(said: dict[str, Any]) -> None:
                 "?" if row["tp_downtime_ms"] is None else f"{row['tp_downtime_ms']:.1f}",
                 _known(row["assign_us"]),
             )
-            for row in said["rebalances"]
+            for row in summary["rebalances"]
         ],
     )
     table(
@@ -114,7 +119,7 @@ def _show_groups(said: dict[str, Any]) -> None:
                 *(row[name] for name in ("moves", "max_partitions")),
                 f"{row['max_over_mean']:.2f}",
             )
-            for row in said["assignors"]
+            for row in summary["assignors"]
         ],
     )
 

@@ -145,11 +145,11 @@ def topics(
     Cost: one connection, at most seven requests; at most `TIMEOUT_MS` if nobody answers.
     """
     with _asking(bootstrap) as client:
-        found = {t["name"]: t for t in client.describe_topics(list(names))}
+        descriptions = {t["name"]: t for t in client.describe_topics(list(names))}
         for name in names:
             with needing(Connection.of(bootstrap), Right("Read", "Topic", name)):
-                _require_readable(name, found.get(name, {}), option)
-        partitions = {name: len(found[name]["partitions"]) for name in names}
+                _require_readable(name, descriptions.get(name, {}), option)
+        partitions = {name: len(descriptions[name]["partitions"]) for name in names}
         tps = [KafkaTopicPartition(name, p) for name, count in partitions.items() for p in range(count)]
         first = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.EARLIEST))
         high = client.list_partition_offsets(dict.fromkeys(tps, OffsetSpec.LATEST))
@@ -187,13 +187,13 @@ def _bounds(
     tp: KafkaTopicPartition, part: Part, dated: Mapping[int | None, Mapping[KafkaTopicPartition, Any]]
 ) -> list[tuple[int | None, int | None]]:
     """First and last offsets. A broker answers -1 if no record has the timestamp or a later one."""
-    found = [part.offsets.get(TopicPartition(*tp), (None, None))]
+    bounds = [part.offsets.get(TopicPartition(*tp), (None, None))]
     if part.since_ms is not None:
         at = dated[part.since_ms][tp].offset
-        found.append((at if at >= 0 else _NEVER, None))
+        bounds.append((at if at >= 0 else _NEVER, None))
     if part.until_ms is not None and (at := dated[part.until_ms][tp].offset) >= 0:
-        found.append((None, at - 1))
-    return found
+        bounds.append((None, at - 1))
+    return bounds
 
 
 _NEVER = 2**63 - 1
@@ -209,11 +209,11 @@ def coordinator_log(bootstrap: str | Connection) -> TopicSnapshot:
         ClusterError: No broker answers; the cluster never had a group.
         AccessRefused: The topic may not be read, or Spark may not look up commits of the group that it reads as.
     """
-    found = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
+    snapshot = topics(bootstrap, [COORDINATOR_TOPIC], option="--group")
     reading_as = Right("Describe", "Group", f"{GROUP_PREFIX}-", prefixed=True)
     with _asking(bootstrap) as client, needing(Connection.of(bootstrap), reading_as):
         client.describe_groups([f"{GROUP_PREFIX}-"])
-    return found
+    return snapshot
 
 
 @contextmanager
@@ -242,8 +242,8 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
         client.close()
 
 
-def _require_readable(name: str, said: dict[str, object], option: str) -> None:
-    code = said.get("error_code", 3)
+def _require_readable(name: str, description: dict[str, object], option: str) -> None:
+    code = description.get("error_code", 3)
     if code:
         why = kafka_errors.for_code(code)
         if why is kafka_errors.TopicAuthorizationFailedError:
@@ -251,6 +251,6 @@ def _require_readable(name: str, said: dict[str, object], option: str) -> None:
         raise ClusterError(
             f"{option}: {name!r} cannot be read ({why.__name__}); is it spelled right, and was it created or deleted?"
         )
-    rows: list[dict[str, int]] = said["partitions"]  # type: ignore[assignment]
+    rows: list[dict[str, int]] = description["partitions"]  # type: ignore[assignment]
     if leaderless := [p["partition_index"] for p in rows if p["leader_id"] < 0]:
         raise ClusterError(f"{option}: partitions {leaderless} of {name!r} have no leader; is a broker down?")

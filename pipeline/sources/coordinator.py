@@ -47,27 +47,27 @@ def lines(rows: DataFrame, groups: Collection[str], partitions: Mapping[str, int
 def _decoding(groups: Collection[str], run: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def decode_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = [
+            rows = [
                 {"file": row["file"], "line": line}
                 for row in batch.to_pylist()
                 if (line := _line(row, groups, run)) is not None
             ]
-            yield pa.RecordBatch.from_pylist(found, schema=pa.schema({"file": pa.string(), "line": pa.string()}))
+            yield pa.RecordBatch.from_pylist(rows, schema=pa.schema({"file": pa.string(), "line": pa.string()}))
 
     return decode_all
 
 
 def _line(row: Mapping[str, Any], groups: Collection[str], run: str) -> str | None:
-    said = decode(row["key"], row["value"])
-    if isinstance(said, Unknown):
+    entry = decode(row["key"], row["value"])
+    if isinstance(entry, Unknown):
         # Other groups write here too; the group of an unreadable key is unknown.
-        foreign = said.reason.startswith("key version") if said.group is None else said.group not in groups
-        return None if foreign else f"offset {row['offset']}: {said.reason}"
-    if isinstance(said, BrokerAssigned):
-        broker = f"offset {row['offset']}: {said.record}: the broker assigns in the KIP-848 group {said.group!r}"
-        return broker if said.group in groups else None
-    if not isinstance(said, GroupCommitted | OffsetCommitted) or said.group not in groups:
+        foreign = entry.reason.startswith("key version") if entry.group is None else entry.group not in groups
+        return None if foreign else f"offset {row['offset']}: {entry.reason}"
+    if isinstance(entry, BrokerAssigned):
+        broker = f"offset {row['offset']}: {entry.record}: the broker assigns in the KIP-848 group {entry.group!r}"
+        return broker if entry.group in groups else None
+    if not isinstance(entry, GroupCommitted | OffsetCommitted) or entry.group not in groups:
         return None
     ns = row["ms"] * 1_000_000
-    kind, data = committed(said)
-    return Event(kind, run, "coordlog", row["offset"], ns, ns, said.group, data=data).to_json()
+    kind, data = committed(entry)
+    return Event(kind, run, "coordlog", row["offset"], ns, ns, entry.group, data=data).to_json()

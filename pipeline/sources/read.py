@@ -59,7 +59,7 @@ def source(
     # One read takes one range per topic-partition.
     for n in range(max(map(len, ranges.values()), default=1)):
         here = {tp: blocks[n] for tp, blocks in ranges.items() if n < len(blocks)}
-        found = (
+        reader = (
             spark.read.format("kafka")
             .options(**connection(bootstrap, topics.isolation))
             # Listed one by one: Spark rejects the offsets if a partition is added in between.
@@ -67,7 +67,7 @@ def source(
             .option("startingOffsets", _offsets({tp: first for tp, (first, _) in here.items()} or topics.first))
             .option("endingOffsets", _offsets({tp: end for tp, (_, end) in here.items()} or topics.first))
         )
-        frames.append((found if tasks is None else found.option("minPartitions", str(tasks))).load())
+        frames.append((reader if tasks is None else reader.option("minPartitions", str(tasks))).load())
     return functools.reduce(DataFrame.unionAll, frames)
 
 
@@ -88,8 +88,8 @@ def aborted(
     if topics.isolation != brokers.ISOLATION[0] or not holes:
         return {}
     everything = replace(topics, chosen=holes, isolation=brokers.ISOLATION[1])
-    found = source(spark, bootstrap, everything).groupBy("topic", "partition").count().collect()
-    more = {(tp := TopicPartition(row["topic"], row["partition"])): row["count"] - read.get(tp, 0) for row in found}
+    counts = source(spark, bootstrap, everything).groupBy("topic", "partition").count().collect()
+    more = {(tp := TopicPartition(row["topic"], row["partition"])): row["count"] - read.get(tp, 0) for row in counts}
     return {tp: n for tp, n in more.items() if n > 0}
 
 
@@ -131,17 +131,17 @@ def connection(bootstrap: str | Connection, isolation: str) -> dict[str, str]:
 
 
 def _by_topic(values: Iterable[tuple[TopicPartition, int]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    topics: dict[str, list[int]] = {}
     for tp, value in values:
-        found.setdefault(tp.topic, []).append(value)
-    return found
+        topics.setdefault(tp.topic, []).append(value)
+    return topics
 
 
 def _offsets(of: Mapping[TopicPartition, int]) -> str:
-    found: dict[str, dict[str, int]] = {}
+    offsets: dict[str, dict[str, int]] = {}
     for tp, offset in of.items():
-        found.setdefault(tp.topic, {})[str(tp.partition)] = offset
-    return json.dumps(found)
+        offsets.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return json.dumps(offsets)
 
 
 def from_kafka(rows: DataFrame, run: str, cluster: str) -> DataFrame:
@@ -237,8 +237,8 @@ END"""
 def events(parsed: DataFrame) -> DataFrame:
     """Parsed lines -> `schema.EVENTS`. Lazy."""
     # An ``end`` seals its file and is not an event of the run; `integration.history` also leaves it out.
-    told = parsed.where("reason IS NULL AND event.kind <> 'end'")
-    return schema.conform(told.selectExpr(*_COLUMNS), schema.EVENTS, strict=False)
+    rows = parsed.where("reason IS NULL AND event.kind <> 'end'")
+    return schema.conform(rows.selectExpr(*_COLUMNS), schema.EVENTS, strict=False)
 
 
 _SHOWN = ", ".join(f"'{name}'" for name in (*_TYPED.names, "v"))

@@ -58,17 +58,17 @@ class Audit(NamedTuple):
     elsewhere: dict[str, int]  # preset -> number of all strays that lie where it places them
 
 
-def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
+def audit(placements: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     """Identify the hash that placed a topic's keys, and the records that lie elsewhere.
 
     Args:
-        found: (partition, key) of records with a key. Duplicates count once, so that a key with many records has one
-            vote.
+        placements: (partition, key) of records with a key. Duplicates count once, so that a key with many records has
+            one vote.
         n: Number of the topic's partitions when they were written.
         strays: Maximum number of strays to list.
 
     Raises:
-        ConfigError: `n` is not a positive int, or `found` is empty.
+        ConfigError: `n` is not a positive int, or `placements` is empty.
 
     Cost: O(bytes of keys), about 20 µs per key.
 
@@ -78,7 +78,7 @@ def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     [Stray(partition=3, key=b'c', expected=10, presets=('librdkafka',))]
     """
     check_count(n)
-    votes = list(dict.fromkeys(found))
+    votes = list(dict.fromkeys(placements))
     if not votes:
         raise ConfigError("found no records with a key, so the hash can't be identified")
     agrees = {name: _agreement(name, n) for name in FAMILIES}
@@ -91,7 +91,7 @@ def audit(found: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audit:
     places = {vote: tuple(name for name, agree in agrees.items() if agree(*vote)) for vote in astray}
     listed = [Stray(*vote, preset_named(first).place(vote[1], n), places[vote]) for vote in astray[:strays]]
     counts = Counter(name for presets in places.values() for name in presets)
-    elsewhere = dict(sorted(counts.items(), key=lambda each: -each[1]))
+    elsewhere = dict(sorted(counts.items(), key=lambda pair: -pair[1]))
     return Audit(n, len(votes), agreement, preset, tuple(others) if named else (), listed, len(astray), elsewhere)
 
 

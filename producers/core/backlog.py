@@ -42,9 +42,9 @@ class Backlog:
     def done(self, partition: int, token: int) -> None:
         """The record is acknowledged, or has failed for good. A second call does nothing."""
         waiting = self._waiting.get(partition)
-        found = waiting.pop(token, None) if waiting is not None else None
-        if found is not None:
-            self._bytes[partition] -= found[1]
+        entry = waiting.pop(token, None) if waiting is not None else None
+        if entry is not None:
+            self._bytes[partition] -= entry[1]
 
     @property
     def idle(self) -> bool:

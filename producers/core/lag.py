@@ -51,12 +51,12 @@ def weights_of(drain_s: Mapping[int, float], view: TopicView) -> dict[int, float
     >>> weights_of({0: 1, 1: 3, 2: 1}, TopicView("t", range(4), range(4)))
     {0: 0.5, 1: 0.25, 2: 0.5, 3: 0.5}
     """
-    known = {p: 1 / (1 + drain_s[p]) for p in view.candidates if p in drain_s}
-    if not known:
+    weights = {p: 1 / (1 + drain_s[p]) for p in view.candidates if p in drain_s}
+    if not weights:
         return None
-    consumed = [weight for weight in known.values() if weight > 0]
+    consumed = [weight for weight in weights.values() if weight > 0]
     middle = median(consumed) if consumed else 1.0
-    return {p: max(known.get(p, middle), FLOOR * middle) for p in view.candidates}
+    return {p: max(weights.get(p, middle), FLOOR * middle) for p in view.candidates}
 
 
 def flaw(drain_s: object) -> str | None:

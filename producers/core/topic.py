@@ -73,10 +73,10 @@ class TopicView:
 
     def led_by(self, brokers: frozenset[PartitionLeader]) -> tuple[int, ...]:
         """Ascending ids of the available partitions that these brokers lead. Cost: O(n) once, then a look-up."""
-        found = self._led.get(brokers)
-        if found is None:
-            found = self._led[brokers] = tuple(p for p in self.available if self.leaders.get(p) in brokers)
-        return found
+        partitions = self._led.get(brokers)
+        if partitions is None:
+            partitions = self._led[brokers] = tuple(p for p in self.available if self.leaders.get(p) in brokers)
+        return partitions
 
     def in_rack(self, rack: str) -> tuple[int, ...]:
         """Ascending ids of the available partitions whose leader is in that rack."""

@@ -31,7 +31,7 @@ class _Table:
         """The same, times the weight by lag."""
         sums = list(accumulate(queue * weights[p] for (p, _), queue in zip(rows, _queue_weights(rows), strict=True)))
         # Scaled to the range of a draw: its remainder is then the draw itself.
-        return cls([partition for partition, _ in rows], [int(each / sums[-1] * 2**31) for each in sums])
+        return cls([partition for partition, _ in rows], [int(total / sums[-1] * 2**31) for total in sums])
 
     def pick(self, number: int) -> int:
         return self.ids[bisect_right(self.sums, number % self.sums[-1])]

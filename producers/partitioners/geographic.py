@@ -54,7 +54,7 @@ class GeographicPartitioner(FallbackPartitioner):
             raise ConfigError("GeographicPartitioner needs prefer: a rack's name or a function of (leader, record)")
         if fallback is not None and not is_partitioner(fallback):
             raise ConfigError(f"fallback must be an instance of kafka.partitioner.Partitioner, not {fallback!r}")
-        self._preferences = tuple(_where(each) for each in prefer)
+        self._preferences = tuple(_where(preference) for preference in prefer)
         self._fallback = fallback
         # By leaders, not by preference: records to different places would take turns out of each other's round.
         self._turns: dict[tuple[str, frozenset[PartitionLeader]], RoundRobin] = {}
@@ -64,12 +64,12 @@ class GeographicPartitioner(FallbackPartitioner):
         match = geographic.matching(view, self._preferences, record)
         if match is None and self._fallback is not None:
             return self._fall_back(record)
-        leaders, found = match or (frozenset(), view.candidates)
+        leaders, candidates = match or (frozenset(), view.candidates)
         turn = self._turns.get((view.topic, leaders))
         if turn is None:
             turn = self._turns.setdefault((view.topic, leaders), RoundRobin())
         self._last.placed_by = turn
-        return turn.among(found)
+        return turn.among(candidates)
 
 
 def _where(prefer: object) -> geographic.Where:

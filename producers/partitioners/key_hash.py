@@ -109,11 +109,11 @@ class KeyHashPartitioner(RulePartitioner):
     ) -> None:
         self.preset = preset
         self.modulus = None if modulus is None else check_count(modulus, "modulus")
-        known = preset_named(preset)
-        self._empty_is_null, self._null_is_empty = known.empty_is_null, known.null_is_empty
+        definition = preset_named(preset)
+        self._empty_is_null, self._null_is_empty = definition.empty_is_null, definition.null_is_empty
         self._index = fastest(preset)
         # A hash in C is as fast as a memo, so nothing is cached.
-        self._remember = self._index is known.place and hot_share is None
+        self._remember = self._index is definition.place and hot_share is None
         if hot_share is None and hot_ways != _HOT_WAYS:
             raise ConfigError("hot_ways is the number of partitions per hot key: give hot_share too")
         if hot_share is not None:

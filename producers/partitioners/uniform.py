@@ -176,10 +176,10 @@ class UniformPartitioner(KeyHashPartitioner):
 
 def counting_backlog(partitioner: Any) -> UniformPartitioner | None:
     """The adaptive one among a partitioner and its fallbacks, to which a client's wrapper reports everything sent."""
-    for each in with_fallbacks(partitioner):
-        if isinstance(each, UniformPartitioner) and each.adaptive:
-            each.counts_sends()
-            return each
+    for candidate in with_fallbacks(partitioner):
+        if isinstance(candidate, UniformPartitioner) and candidate.adaptive:
+            candidate.counts_sends()
+            return candidate
     return None
 
 

@@ -13,8 +13,8 @@ def main() -> int:
     for package in PACKAGES:
         try:
             floors = house.floors(package)
-        except CycleError as found:
-            print(f"{package}: rooms import each other: {' -> '.join(found.args[1])}")
+        except CycleError as error:
+            print(f"{package}: rooms import each other: {' -> '.join(error.args[1])}")
             bad += 1
             continue
         print(f"{package}: {len(floors)} floors (at most {FLOORS})")
@@ -28,10 +28,10 @@ def main() -> int:
     bad += bool(house.circle)
     doubled = list(house.doubled_classes())
     print(f"class names in two modules or more without their reason: {len(doubled)}")
-    print("".join(f"  {each}\n" for each in doubled), end="")
+    print("".join(f"  {line}\n" for line in doubled), end="")
     long = list(house.long_functions())
     print(f"functions above {LINES} lines or {PARAMETERS} parameters without their reason: {len(long)}")
-    print("".join(f"  {each}\n" for each in long), end="")
+    print("".join(f"  {line}\n" for line in long), end="")
     return int(bad > 0 or bool(long) or bool(doubled))
 
 

@@ -78,8 +78,8 @@ class House:
         faces = {name for name in self.folders if not _defines(name)}
         try:
             TopologicalSorter({name: to - faces for name, to in self.imports.items() if name not in faces}).prepare()
-        except CycleError as found:
-            return list(found.args[1])
+        except CycleError as error:
+            return list(error.args[1])
         return ()
 
     def doubled_classes(self) -> Iterator[str]:
@@ -87,11 +87,11 @@ class House:
         places: dict[str, list[str]] = {}
         for name in sorted(self.imports):
             for node in ast.walk(tree(name)):
-                if isinstance(node, ast.ClassDef) and name not in (found := places.setdefault(node.name, [])):
-                    found.append(name)
-        for each, found in sorted(places.items()):
-            if (len(found) > 1) != (each in TWINS):
-                yield f"{each}: {', '.join(found)}"
+                if isinstance(node, ast.ClassDef) and name not in (modules := places.setdefault(node.name, [])):
+                    modules.append(name)
+        for class_name, modules in sorted(places.items()):
+            if (len(modules) > 1) != (class_name in TWINS):
+                yield f"{class_name}: {', '.join(modules)}"
 
     def long_functions(self) -> Iterator[str]:
         """Functions above the limits without a comment beside their ``def`` that says why.
@@ -107,7 +107,7 @@ class House:
                 given = [*node.args.posonlyargs, *node.args.args]
                 command = any("command" in ast.unparse(decorator) for decorator in node.decorator_list)
                 given += node.args.kwonlyargs if node.name != "__init__" else []
-                parameters = [each.arg for each in given if each.arg not in ("self", "cls")]
+                parameters = [parameter.arg for parameter in given if parameter.arg not in ("self", "cls")]
                 why = any("#" in line for line in lines[node.lineno - 2 : node.body[0].lineno - 1])
                 if (length > LINES or (len(parameters) > PARAMETERS and not command)) and not why:
                     yield f"{name}.{node.name}: {length} lines, {len(parameters)} parameters"

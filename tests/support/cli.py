@@ -24,11 +24,11 @@ def commands() -> dict[str, Any]:
     """Every command, as click has it, by the words that one types."""
 
     def below(group: Any, words: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        leaf_commands: dict[str, Any] = {}
         for name, command in group.commands.items():
             path = f"{words} {name}".strip()
-            found |= below(command, path) if hasattr(command, "commands") else {path: real(command)}
-        return found
+            leaf_commands |= below(command, path) if hasattr(command, "commands") else {path: real(command)}
+        return leaf_commands
 
     return below(typer.main.get_command(app), "")
 

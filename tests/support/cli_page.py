@@ -59,8 +59,11 @@ def page() -> str:
     for path, command in all_of.items():
         parts += _one(path, command, set(cluster), command.epilog.partition("kafka-assignors ")[2])
     parts += ["\n## Causes told by `why`\n", "| cause | meaning | example |", "|---|---|---|"]
-    parts += [f"| {name} | {said['meaning']} | {said['example']} |" for name, said in explanations().items()
-              if said["kind"] == "cause"]  # fmt: skip
+    parts += [
+        f"| {name} | {explanation['meaning']} | {explanation['example']} |"
+        for name, explanation in explanations().items()
+        if explanation["kind"] == "cause"
+    ]
     return "\n".join(parts) + "\n"
 
 
@@ -88,9 +91,11 @@ def _options(command: Any, wanted: set[str]) -> Iterator[str]:
             value = "" if param.is_flag else f" {param.metavar or param.opts[0].strip('-').upper()}"
             names = ", ".join(f"`{opt}{value}`" for opt in [*param.opts, *param.secondary_opts])
         default = param.default
-        told = f" Default: {default}." if default not in (None, False, True, ()) and not callable(default) else ""
+        default_text = (
+            f" Default: {default}." if default not in (None, False, True, ()) and not callable(default) else ""
+        )
         text = re.sub(r"\s+", " ", param.help).strip().replace("|", "\\|")
-        yield f"| {names} | {text}{told} |"
+        yield f"| {names} | {text}{default_text} |"
 
 
 if __name__ == "__main__":

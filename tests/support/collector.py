@@ -36,14 +36,14 @@ class Collector:
 
     def told(self) -> dict[Any, float]:
         """The last export, in the form of `scraped`."""
-        found: dict[Any, float] = {}
+        samples: dict[Any, float] = {}
         for resource in self.requests[-1].resource_metrics:
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
                 for point in getattr(metric, metric.WhichOneof("data")).data_points:
-                    labels = sorted((each.key, each.value.string_value) for each in point.attributes)
+                    labels = sorted((attribute.key, attribute.value.string_value) for attribute in point.attributes)
                     key = (metric.name, *labels)
-                    found[key] = point.as_double or float(point.as_int)
-        return found
+                    samples[key] = point.as_double or float(point.as_int)
+        return samples
 
 
 @contextmanager

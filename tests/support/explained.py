@@ -17,15 +17,19 @@ def laws() -> dict[str, dict[str, str]]:
     sections = dict(
         re.findall(r"^### ([A-Z]\d)\n(.*?)(?=^##)", PAGE.read_text("utf-8") + "\n##", re.DOTALL | re.MULTILINE)
     )
-    found = {}
+    explanations = {}
     for law in LAWS:
         lines = _plain(sections[law]).strip().splitlines()
-        told = {name: next((line[len(start) :] for line in lines if line.startswith(start)), "")
+        notes = {name: next((line[len(start) :] for line in lines if line.startswith(start)), "")
                 for name, start in (("granted", "* Granted: "), ("not_judged", "* Not judged: "))}  # fmt: skip
         meaning = " ".join(line for line in lines if line and not line.startswith("* "))
         page = f"docs/laws.md#{law.lower()}"
-        found[law] = {"meaning": meaning.rstrip("."), **{n: t.rstrip(".") for n, t in told.items()}, "page": page}
-    return found
+        explanations[law] = {
+            "meaning": meaning.rstrip("."),
+            **{n: t.rstrip(".") for n, t in notes.items()},
+            "page": page,
+        }
+    return explanations
 
 
 def _plain(text: str) -> str:
@@ -35,6 +39,6 @@ def _plain(text: str) -> str:
 
 if __name__ == "__main__":
     kept = json.loads(FILE.read_text("utf-8"))
-    anew = {law: {**kept[law], **said} for law, said in laws().items()}
-    anew |= {name: said for name, said in kept.items() if name not in anew}
+    anew = {law: {**kept[law], **explanation} for law, explanation in laws().items()}
+    anew |= {name: explanation for name, explanation in kept.items() if name not in anew}
     FILE.write_text(json.dumps(anew, indent=1, ensure_ascii=False) + "\n")

@@ -22,10 +22,10 @@ def footprint(bootstrap: str) -> dict[str, Any]:
         )
         resources = [ConfigResource("topic", topic) for topic in sorted(topics)]
         groups = sorted(row["group_id"] for row in admin.list_groups())
-        told = admin.list_group_offsets(dict.fromkeys(groups)) if groups else {}
+        group_offsets = admin.list_group_offsets(dict.fromkeys(groups)) if groups else {}
         committed = {
             group: {f"{tp.topic}-{tp.partition}": at.offset for tp, at in offsets.items()}
-            for group, offsets in told.items()
+            for group, offsets in group_offsets.items()
         }
         configs = admin.describe_configs(resources) if resources else {}
         return {"topics": topics, "begins": begins, "ends": ends, "groups": committed, "configs": configs}

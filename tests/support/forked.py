@@ -51,7 +51,7 @@ def run(
             )  # fmt: skip
         except subprocess.TimeoutExpired as late:  # its output is bytes, whatever `text` says
             output, errors = (
-                each.decode() if isinstance(each, bytes) else each or "" for each in (late.output, late.stderr)
+                stream.decode() if isinstance(stream, bytes) else stream or "" for stream in (late.output, late.stderr)
             )
             raise subprocess.TimeoutExpired(command, timeout_s, output, errors) from None
     asked = json.dumps([module, args, str(cwd), environment]).encode()

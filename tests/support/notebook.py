@@ -13,9 +13,9 @@ from typing import Any
 
 def read(path: Path) -> dict[str, Any]:
     """A notebook as nbformat 4 has it."""
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    assert found["nbformat"] == 4
-    return found
+    notebook: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    assert notebook["nbformat"] == 4
+    return notebook
 
 
 def run(

@@ -34,11 +34,11 @@ def page() -> str:
     """The page."""
     owners: dict[Option[Any], list[str]] = {}
     for name, made in STRATEGIES.items():
-        for each in made.declared.declared.values():
-            owners.setdefault(each, []).append(name)
+        for option in made.declared.declared.values():
+            owners.setdefault(option, []).append(name)
     sections: dict[tuple[str, ...], list[Option[Any]]] = {}
-    for each, names in owners.items():
-        sections.setdefault(tuple(names), []).append(each)
+    for option, names in owners.items():
+        sections.setdefault(tuple(names), []).append(option)
     parts = [HEAD]
     for names, options in sections.items():
         every = len(names) == len(STRATEGIES)

@@ -32,20 +32,22 @@ def blocks(*languages: str) -> list[Block]:
 
 
 def _blocks(page: str, text: str) -> list[Block]:
-    found, heading, opened = [], "", None
+    page_blocks, heading, opened = [], "", None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
             if opened is None:
                 opened = (line[3:].strip(), number + 1, [])
             else:
-                found.append(Block(page, heading, opened[0], opened[1], "".join(f"{each}\n" for each in opened[2])))
+                page_blocks.append(
+                    Block(page, heading, opened[0], opened[1], "".join(f"{code_line}\n" for code_line in opened[2]))
+                )
                 opened = None
         elif opened is not None:
             opened[2].append(line)
         elif line.startswith("#"):
             heading = line.lstrip("# ").strip()
     assert opened is None, f"{page}: a block is not closed"
-    return found
+    return page_blocks
 
 
 def example(page: str, word: str, language: str = "python") -> str:

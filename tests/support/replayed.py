@@ -38,19 +38,19 @@ class Replayed:
 
     def lines(self) -> list[str]:
         """For the end of the run."""
-        told = ", ".join(f"{name} {count}" for name, count in sorted(self.equal.items()))
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(self.equal.items()))
         lines = [
             f"{self.equal.total()} of {self.generations} generations in {self.histories} histories were led by our "
-            f"assignors and replayed equal: {told or 'none'}"
+            f"assignors and replayed equal: {counts or 'none'}"
         ]
         if self.cut:
             lines.append(f"{self.cut} of the histories aren't whole; what they have was replayed")
         if self.others:
-            told = ", ".join(f"{name} {count}" for name, count in self.others.most_common())
-            lines.append(f"not replayable by us: {told}")
+            counts = ", ".join(f"{name} {count}" for name, count in self.others.most_common())
+            lines.append(f"not replayable by us: {counts}")
         if self.wrong:
             lines.append("a test that invents or changes a history is marked `invented`; these are not:")
-        return lines + [f"  {each}" for each in self.wrong]
+        return lines + [f"  {message}" for message in self.wrong]
 
 
 INVENTED = ".invented"
@@ -59,26 +59,26 @@ INVENTED = ".invented"
 
 def replay_all(below: Path) -> Replayed:
     """Replay every history in a folder, at any depth."""
-    found, leave_out = Replayed(), [path.parent for path in below.rglob(INVENTED)]
+    summary, leave_out = Replayed(), [path.parent for path in below.rglob(INVENTED)]
     for folder in sorted({path.parent for path in below.rglob("*.coordlog.jsonl")}):
         # pytest also keeps a link to each test's last folder.
-        if folder.resolve() != folder or any(folder.is_relative_to(each) for each in leave_out):
+        if folder.resolve() != folder or any(folder.is_relative_to(invented_folder) for invented_folder in leave_out):
             continue
-        found.histories += 1
+        summary.histories += 1
         history = History.load(folder)
-        found.cut += bool(history.problems)
+        summary.cut += bool(history.problems)
         for record in RunRecord.of(history).groups.values():
-            said = Findings()
-            replay(record, said)
+            findings = Findings()
+            replay(record, findings)
             numbers = {generation.number: generation for generation in record.generations}
-            found.generations += len(numbers)
-            found.wrong += [f"{folder}: {violation.message}" for violation in said.violations]
+            summary.generations += len(numbers)
+            summary.wrong += [f"{folder}: {violation.message}" for violation in findings.violations]
             # Of a harness that was killed, as in some tests, not all is known; what is known must still be equal.
-            found.wrong += [f"{folder}: {reason}" for reason in said.unknown if not history.problems]
-            differing = {violation.witnesses[0].data["generation"] for violation in said.violations}
+            summary.wrong += [f"{folder}: {reason}" for reason in findings.unknown if not history.problems]
+            differing = {violation.witnesses[0].data["generation"] for violation in findings.violations}
             for number, generation in numbers.items():
                 if not record.led_by_ours(generation):
-                    found.others[record.strategy_of_leader(generation)] += 1
-                elif not said.unknown and number not in differing:
-                    found.equal[generation.protocol] += 1
-    return found
+                    summary.others[record.strategy_of_leader(generation)] += 1
+                elif not findings.unknown and number not in differing:
+                    summary.equal[generation.protocol] += 1
+    return summary

@@ -45,7 +45,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     topic = _object(topic=TEXT, records=COUNT, bytes=COUNT, loads={"type": "array", "items": load})
     topic["properties"]["hot_keys"] = {"type": "array", "items": _object(key=TEXT, records=COUNT)}
     streamed = _object(run=TEXT, batches=COUNT, windows=COUNT, topics={"type": "array", "items": topic}, **ends)
-    found = {
+    bodies = {
         "report-run": _object(run=TEXT, cluster=TEXT, **common, weights=weights, **ends),
         "report-page": _object(**common, **ends),
         "report-stream": streamed,
@@ -54,9 +54,9 @@ def schemas() -> dict[str, dict[str, Any]]:
         name: {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"kafka-assignors {name.replace('-', ' ')} --json",
-            **each,
+            **body,
         }
-        for name, each in found.items()
+        for name, body in bodies.items()
     }
 
 
@@ -125,5 +125,5 @@ def text(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for each in NAMES:
-        (SCHEMAS / f"{each}.json").write_text(text(each), "utf-8")
+    for schema_name in NAMES:
+        (SCHEMAS / f"{schema_name}.json").write_text(text(schema_name), "utf-8")

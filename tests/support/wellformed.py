@@ -35,7 +35,9 @@ class Wellformed(HTMLParser):
         """As the parser calls it."""
         self.tags.append(tag)
         self.values += [value or "" for _, value in attrs]
-        self.classes.update(each for name, value in attrs if name == "class" for each in (value or "").split())
+        self.classes.update(
+            class_name for name, value in attrs if name == "class" for class_name in (value or "").split()
+        )
         self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
 
     def handle_endtag(self, tag: str) -> None:

@@ -120,11 +120,11 @@ class NodeProcess(LocalNode):
             BrokerNotReady: It has; the message has the end of its log.
         """
         if self._jvm is not None and (code := self._jvm.returncode) is not None:
-            said = self.log_tail()
+            log_end = self.log_tail()
             if shutil.disk_usage(self.directory).free < _FULL_BYTES:
-                said += f"\nNo space left on device: {self.directory}"  # the log may have no room for this message
+                log_end += f"\nNo space left on device: {self.directory}"  # the log may have no room for this message
             raise not_ready(
-                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", said
+                f"the broker at {self._address} ended with exit code {code} before it was ready ({self.java})", log_end
             )
 
     def stop(self, timeout_s: float) -> bool:

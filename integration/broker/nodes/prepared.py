@@ -119,12 +119,12 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         config.write_text(render(broker_settings(port=port, controller_port=controller_port, data=str(data), rack="a")))
         note = (*base, f"-XX:ArchiveClassesAtExit={part}")
         command = [*_java(java), *note, "-cp", _class_path(jars), "kafka.Kafka", str(config)]
-        said = Path(scratch, "broker.log")
-        node = ChildProgram(command, said)
+        log_path = Path(scratch, "broker.log")
+        node = ChildProgram(command, log_path)
 
         def check() -> None:
             if not node.runs:
-                tail = said.read_text(errors="replace")[-2000:]
+                tail = log_path.read_text(errors="replace")[-2000:]
                 raise not_ready(f"the node that notes its classes ended with exit code {node.returncode}", tail)
 
         try:
@@ -134,7 +134,7 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         finally:
             node.close()
         if not part.exists():
-            raise not_ready(f"{java} wrote no archive of classes", said.read_text(errors="replace")[-2000:])
+            raise not_ready(f"{java} wrote no archive of classes", log_path.read_text(errors="replace")[-2000:])
         part.replace(archive)
 
 

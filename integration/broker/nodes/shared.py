@@ -199,8 +199,8 @@ class SharedNode(LocalNode):
                 self.log_tail(),
             )
 
-    def _failed(self, said: str) -> BrokerNotReady:
-        return not_ready(f"the broker at {self._address} did not start: {_first(said)} ({self.java})", said[:2000])
+    def _failed(self, output: str) -> BrokerNotReady:
+        return not_ready(f"the broker at {self._address} did not start: {_first(output)} ({self.java})", output[:2000])
 
     def _not_alone(self, what: str) -> NotSupported:
         return NotSupported(
@@ -209,7 +209,7 @@ class SharedNode(LocalNode):
         )
 
 
-def _first(said: str) -> str:
+def _first(output: str) -> str:
     """The line that names the exception."""
-    lines = [line.strip().removeprefix(": ") for line in said.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in output.splitlines() if line.strip()]
     return next((line for line in lines if "Exception" in line or "Error" in line), lines[0] if lines else "no reason")

@@ -105,22 +105,22 @@ _OF_CHANGES: Sequence[Callable[[Transition, Findings], None]] = (
 )
 
 
-def judge_group(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+def judge_group(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """Judge all laws of one group."""
     for law in _OF_GROUPS:
-        law(record, found)
+        law(record, findings)
     for transition in transitions(record):
         for rule in _OF_CHANGES:
-            rule(transition, found)
+            rule(transition, findings)
     runs = records.runs_of_spans(record)
-    records.contiguous(record, runs, run.acks, found)
-    finished.commits_what_is_finished(record, run, found)
-    records.nothing_lost(record, runs, run.acks, found)
-    exactly_once.one_output_each(record, run, found)
-    exactly_once.no_zombies(record, run, found)
+    records.contiguous(record, runs, run.acks, findings)
+    finished.commits_what_is_finished(record, run, findings)
+    records.nothing_lost(record, runs, run.acks, findings)
+    exactly_once.one_output_each(record, run, findings)
+    exactly_once.no_zombies(record, run, findings)
 
 
-def judge_records(run: RunRecord, found: Findings) -> None:
+def judge_records(run: RunRecord, findings: Findings) -> None:
     """Judge the laws of the records that were sent."""
-    records.placement(run, found)
-    records.in_order(run, found)
+    records.placement(run, findings)
+    records.in_order(run, findings)

@@ -31,7 +31,7 @@ class _Exclusion(NamedTuple):
     told: str
 
 
-def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """X1: each input record of a drained group has exactly one output that `read_committed` shows.
 
     Judged in groups with a member that reports its output topic (``output`` in the ``config`` of its ``start``), by the
@@ -45,12 +45,12 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
         return
     due, ends = due_records(record, run.acks)
     if not ends:
-        found.not_judged("X1", "the group was never drained")
+        findings.not_judged("X1", "the group was never drained")
         return
     drained_ns = max(step.mono_ns for _, step in ends.values())
     passes = [(step, seen) for step, seen in _committed_passes(run, topics) if step.mono_ns >= drained_ns]
     if not passes:
-        found.not_judged("X1", "its output was not read back with read_committed after the group was drained")
+        findings.not_judged("X1", "its output was not read back with read_committed after the group was drained")
         return
     step, seen = passes[-1]
     outputs: dict[str | None, list[Event]] = defaultdict(list)
@@ -58,11 +58,11 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
         if topic in topics:
             outputs[output.data.get("value_id")].append(output)
     for tp, inputs in sorted(due.items()):
-        found.judged("X1", len(inputs))
+        findings.judged("X1", len(inputs))
         without = [ack for ack in inputs if not outputs.get(ack.data["value_id"])]
         if without:
             message = f"{len(without)} record(s) of {named(tp)} have no committed output: offset {_offsets(without)}"
-            found.broken("X1", message, *without[:SHOWN], step)
+            findings.broken("X1", message, *without[:SHOWN], step)
         several = [ack for ack in inputs if len(outputs.get(ack.data["value_id"], ())) > 1]
         if several:
             message = (
@@ -70,10 +70,10 @@ def one_output_each(record: GroupRecord, run: RunRecord, found: Findings) -> Non
                 f"offset {_offsets(several)}"
             )
             shown = several[:SHOWN]
-            found.broken("X1", message, *(w for ack in shown for w in (ack, *outputs[ack.data["value_id"]])))
+            findings.broken("X1", message, *(w for ack in shown for w in (ack, *outputs[ack.data["value_id"]])))
 
 
-def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """X2: `read_committed` shows no output of a zombie.
 
     A zombie began to commit its transaction when the last committed generation excluded it, or assigned the input's
@@ -87,7 +87,7 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         return
     passes = _committed_passes(run, topics)
     if not passes:
-        found.not_judged("X2", "its output was not read back with read_committed")
+        findings.not_judged("X2", "its output was not read back with read_committed")
         return
     inputs = {ack.data["value_id"]: ack for ack in run.acks}
     begun, done = (_by_transaction(record, kind) for kind in ("commit_begin", "commit_ok"))
@@ -98,13 +98,13 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         author = output.data.get("author")
         if place[0] not in topics or author is None or author["group"] != record.group:
             continue
-        found.judged("X2")
+        findings.judged("X2")
         process, number = (author["member"], author["incarnation"]), author["transaction"]
         begin = begun.get((process, number))
         if begin is None:
             where = f"offset {place[2]} of {place[0]}-{place[1]}"
             message = f"{where} is read with read_committed, though {process[0]} never committed transaction {number}"
-            found.broken("X2", message, output)
+            findings.broken("X2", message, output)
             continue
         source = inputs.get(output.data.get("value_id"))
         tp = None if source is None else TopicPartition(source.data["topic"], source.data["partition"])
@@ -118,18 +118,18 @@ def no_zombies(record: GroupRecord, run: RunRecord, found: Findings) -> None:
         if (by := excluded[process, number, tp]) is not None:
             zombies[process, number].append((by, output))
     for (process, number), late in zombies.items():
-        begin, (by, _) = begun[process, number], min(late, key=lambda each: each[0].event.mono_ns)
+        begin, (by, _) = begun[process, number], min(late, key=lambda pair: pair[0].event.mono_ns)
         message = (
             f"{process[0]} began to commit transaction {number} {(begin.mono_ns - by.event.mono_ns) / MS:.0f} ms after "
             f"{by.told}, yet {len(late)} output(s) of it are read with read_committed"
         )
         shown = [output for _, output in late[:SHOWN]]
-        found.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
+        findings.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
 
 
 def _output_topics(record: GroupRecord) -> frozenset[str]:
-    told = (start.data.get("config", {}).get("output") for start in record.starts.values())
-    return frozenset(topic for topic in told if topic)
+    outputs = (start.data.get("config", {}).get("output") for start in record.starts.values())
+    return frozenset(topic for topic in outputs if topic)
 
 
 def _committed_passes(
@@ -189,7 +189,7 @@ def _taken(
 
     It may commit until it acknowledges the revocation. A record within the slack of the clocks decides in its favour.
     """
-    ids = [member_id for member_id, each in record.processes.items() if each == process]
+    ids = [member_id for member_id, candidate in record.processes.items() if candidate == process]
     rows = [row for member_id in ids for row in record.reconciliation.of_member(member_id)]
     rows.sort(key=lambda row: row.event.mono_ns)
     slack_ns = SLACK_MS * MS
@@ -201,8 +201,8 @@ def _taken(
     if not lacking:
         return _Exclusion(target.event, f"generation {target.number} was committed without it")
     by = lacking[-1]
-    told = "the coordinator removed it" if by.removed else "it had given up its input"
-    return _Exclusion(by.event, told if len(lacking) < after else "it joined, without its input ever since")
+    reason = "the coordinator removed it" if by.removed else "it had given up its input"
+    return _Exclusion(by.event, reason if len(lacking) < after else "it joined, without its input ever since")
 
 
 def _has(row: Current, tp: TopicPartition | None) -> bool:

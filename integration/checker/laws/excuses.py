@@ -104,10 +104,10 @@ def excuses(record: GroupRecord) -> Excuses:
 
     Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
-    found: dict[Process, list[Excuse]] = {}
+    by_process: dict[Process, list[Excuse]] = {}
     for process, excuse in (*_of_faults(record), *_of_fencing(record), *_of_deaths(record)):
-        found.setdefault(process, []).append(excuse)
-    return found
+        by_process.setdefault(process, []).append(excuse)
+    return by_process
 
 
 def fencings(record: GroupRecord) -> Iterator[Fencing]:
@@ -144,40 +144,40 @@ def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     moments: list[tuple[Event, Generation | None]] = [(e, None) for e in (*faults, *callbacks)]
     moments += ((g.event, g) for g in record.generations)
     moments.sort(key=lambda moment: (moment[0].mono_ns, moment[0].src, moment[0].seq))
-    hit: dict[Process, _Hit] = {}
+    hits: dict[Process, _Hit] = {}
     before: frozenset[Process] = frozenset()
     for event, generation in moments:
         if generation is not None:
             there = record.present(generation)
-            for process, each in hit.items():
-                if each.evicted is None and process in before and process not in there and event.mono_ns <= each.by_ns:
-                    each.evicted = event
+            for process, hit in hits.items():
+                if hit.evicted is None and process in before and process not in there and event.mono_ns <= hit.by_ns:
+                    hit.evicted = event
             before = there
             continue
         process = event.member, event.incarnation
         if event.kind == "fault_begin":
-            each = hit.setdefault(process, _Hit())
-            each.faults, each.by_ns = each.faults + 1, _NEVER
+            hit = hits.setdefault(process, _Hit())
+            hit.faults, hit.by_ns = hit.faults + 1, _NEVER
         elif event.kind == "fault_end":
-            if each_hit := hit.get(process):
-                each_hit.faults = max(0, each_hit.faults - 1)
-                each_hit.by_ns = _NEVER if each_hit.faults else event.mono_ns + ZOMBIE_MS * MS
-        elif (each_hit := hit.get(process)) and not _is_old_news(event, each_hit.evicted):
-            if each_hit.evicted is not None:
-                yield process, Excuse(each_hit.evicted.mono_ns, min(each_hit.by_ns, event.mono_ns), each_hit.evicted)
-            each_hit.evicted = None
-            if not each_hit.faults:
-                del hit[process]
-    for process, each in hit.items():
-        if each.evicted is not None:
-            yield process, Excuse(each.evicted.mono_ns, each.by_ns, each.evicted)
+            if open_hit := hits.get(process):
+                open_hit.faults = max(0, open_hit.faults - 1)
+                open_hit.by_ns = _NEVER if open_hit.faults else event.mono_ns + ZOMBIE_MS * MS
+        elif (open_hit := hits.get(process)) and not _is_old_news(event, open_hit.evicted):
+            if open_hit.evicted is not None:
+                yield process, Excuse(open_hit.evicted.mono_ns, min(open_hit.by_ns, event.mono_ns), open_hit.evicted)
+            open_hit.evicted = None
+            if not open_hit.faults:
+                del hits[process]
+    for process, hit in hits.items():
+        if hit.evicted is not None:
+            yield process, Excuse(hit.evicted.mono_ns, hit.by_ns, hit.evicted)
 
 
 def _of_fencing(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     for fencing in fencings(record):
         process = fencing.old.member, fencing.old.incarnation
-        told = (e for kind in _CALLBACKS for e in record.events[kind] if (e.member, e.incarnation) == process)
-        heard_ns = min((e.mono_ns for e in told if e.mono_ns > fencing.at.mono_ns), default=_NEVER)
+        callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if (e.member, e.incarnation) == process)
+        heard_ns = min((e.mono_ns for e in callbacks if e.mono_ns > fencing.at.mono_ns), default=_NEVER)
         yield process, Excuse(fencing.at.mono_ns, min(heard_ns, fencing.heard_by_ns), fencing.at)
 
 

@@ -12,7 +12,7 @@ from ..ledger import GroupRecord, RunRecord
 from .findings import MS, SLACK_MS, Findings, named
 
 
-def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Findings) -> None:
+def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """C6: an application finished every record below a committed offset.
 
     Judged in groups with a member that reports what it finished (`finishes` in the ``config`` of its ``start``). A
@@ -38,13 +38,13 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
     reached: dict[TopicPartition, int] = defaultdict(int)  # number of them already checked
     for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
         tp = TopicPartition(commit.data["topic"], commit.data["partition"])
-        if any(each.event.mono_ns <= commit.mono_ns for each in record.truncated.get(tp, ())):
-            found.not_judged("C6", "its brokers lost records, so an offset may refer to two records")
+        if any(truncation.event.mono_ns <= commit.mono_ns for truncation in record.truncated.get(tp, ())):
+            findings.not_judged("C6", "its brokers lost records, so an offset may refer to two records")
             continue
-        found.judged("C6")
-        until, known = commit.mono_ns + SLACK_MS * MS, offsets.get(tp, [])
-        while reached[tp] < len(known) and known[reached[tp]] < commit.data["offset"]:
-            offset = known[reached[tp]]
+        findings.judged("C6")
+        until, record_offsets = commit.mono_ns + SLACK_MS * MS, offsets.get(tp, [])
+        while reached[tp] < len(record_offsets) and record_offsets[reached[tp]] < commit.data["offset"]:
+            offset = record_offsets[reached[tp]]
             reached[tp] += 1
             end = finished[tp].get(offset)
             if end is None or end.mono_ns > until:
@@ -52,13 +52,13 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, found: Finding
                     f"offset {commit.data['offset']} of {named(tp)} was committed before any member had finished the "
                     f"record at offset {offset}"
                 )
-                found.broken("C6", message, commit, there[tp][offset], end)
+                findings.broken("C6", message, commit, there[tp][offset], end)
 
 
 def _note(event: Event, into: dict[TopicPartition, dict[int, Event]]) -> None:
     for row in event.data["offsets"]:
         offsets: Iterable[int] = range(row["first"], row["last"] + 1)
-        known = into[TopicPartition(row["topic"], row["partition"])]
+        events = into[TopicPartition(row["topic"], row["partition"])]
         for offset in offsets:
-            if offset not in known or event.mono_ns < known[offset].mono_ns:
-                known[offset] = event
+            if offset not in events or event.mono_ns < events[offset].mono_ns:
+                events[offset] = event

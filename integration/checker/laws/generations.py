@@ -32,15 +32,15 @@ EPOCHS = {
 """Records of KIP-848 -> their field that never falls."""
 
 
-def one_owner_per_generation(record: GroupRecord, found: Findings) -> None:
+def one_owner_per_generation(record: GroupRecord, findings: Findings) -> None:
     """O2: no committed generation assigns a topic-partition to two members."""
     for generation in record.generations:
-        found.judged("O2")
+        findings.judged("O2")
         for _, texts in _breaches(generation, {}, {}, ("single-owner",)):
-            found.broken("O2", f"generation {generation.number}: {texts}", generation.event)
+            findings.broken("O2", f"generation {generation.number}: {texts}", generation.event)
 
 
-def coverage(record: GroupRecord, found: Findings) -> None:
+def coverage(record: GroupRecord, findings: Findings) -> None:
     """O3: a generation that stays assigns every partition of the subscribed topics to a subscriber.
 
     Successive generations never leave a partition out for as long in total as one may stand.
@@ -49,34 +49,36 @@ def coverage(record: GroupRecord, found: Findings) -> None:
     for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
         generation = record.by_number.get(number)
         if generation is None:
-            found.unknown.append(f"O3: group {record.group!r} settled in generation {number}, which was not committed")
+            findings.unknown.append(
+                f"O3: group {record.group!r} settled in generation {number}, which was not committed"
+            )
             continue
-        topics = _subscribed(generation, found)
+        topics = _subscribed(generation, findings)
         if topics is None:
             continue
         counts = {t: record.count_of(t, at_ns) for t in sorted(frozenset().union(*topics.values()))}
         if missing := [t for t, count in counts.items() if count is None]:
-            found.unknown.append(
+            findings.unknown.append(
                 f"O3: the history has no partition counts of {', '.join(missing)}; does the topic exist?"
             )
             continue
-        found.judged("O3")
+        findings.judged("O3")
         partitions = {t: count or 0 for t, count in counts.items()}
         for _, texts in _breaches(generation, topics, partitions, ("covered", "subscribed", "exists")):
-            found.broken("O3", f"generation {number}{_led_by(generation)}: {texts}", generation.event, witness)
-    _left_out_again(record, standing, found)
+            findings.broken("O3", f"generation {number}{_led_by(generation)}: {texts}", generation.event, witness)
+    _left_out_again(record, standing, findings)
 
 
-def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Findings) -> None:
+def _left_out_again(record: GroupRecord, standing: Sequence[int], findings: Findings) -> None:
     """O3 for successive generations of which none stays, while the topics do not change."""
     changed = [e.mono_ns for e in record.events["admin_change"]]
     left_out: dict[TopicPartition, tuple[int, Generation]] = {}  # (ns left out, first generation)
-    told: set[TopicPartition] = set()
+    orphans: set[TopicPartition] = set()
     for at, (generation, until) in enumerate(zip(record.generations, standing, strict=True)):
         begun = generation.event.mono_ns
         if at and any(record.generations[at - 1].event.mono_ns < ns <= begun for ns in changed):
             left_out = {}
-        topics = _subscribed(generation, found)
+        topics = _subscribed(generation, findings)
         missing: set[TopicPartition] = set()
         for topic in sorted(frozenset().union(*(topics or {}).values())):
             count = record.count_of(topic, until) or 0
@@ -86,41 +88,41 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], found: Finding
         most_ns = settled_ms(record, generation) * MS if left_out else 0
         for tp, (ns, first) in sorted(left_out.items()):
             # `coverage` judges a single generation.
-            if ns >= most_ns and first is not generation and tp not in told:
-                told.add(tp)
+            if ns >= most_ns and first is not generation and tp not in orphans:
+                orphans.add(tp)
                 message = (
                     f"generations {first.number} to {generation.number} assigned {named(tp)} to no member, "
                     f"for {ns / MS:.0f} ms in total"
                 )
-                found.broken("O3", message, first.event, generation.event)
+                findings.broken("O3", message, first.event, generation.event)
 
 
-def _subscribed(generation: Generation, found: Findings) -> dict[str, frozenset[str]] | None:
+def _subscribed(generation: Generation, findings: Findings) -> dict[str, frozenset[str]] | None:
     try:
         return {m: generation.topics_of(m) for m in generation.assigned}
     except WireError as error:
-        found.unknown.append(f"O3: a subscription of generation {generation.number} can't be read: {error}")
+        findings.unknown.append(f"O3: a subscription of generation {generation.number} can't be read: {error}")
     return None
 
 
-def generations_grow(record: GroupRecord, found: Findings) -> None:
+def generations_grow(record: GroupRecord, findings: Findings) -> None:
     """G1: committed generations grow. One is written again only if a static member returned to the same assignment.
 
     If the coordinator converts the group to another protocol, the number does not fall and members keep what they have.
     """
     for before, after in pairwise(record.generations):
-        found.judged("G1")
+        findings.judged("G1")
         if after.number < before.number:
             message = f"generation {after.number} was committed after generation {before.number}"
-            found.broken("G1", message, before.event, after.event)
+            findings.broken("G1", message, before.event, after.event)
         elif after.number == before.number and not after.rewrites(before):
             message = f"generation {after.number} was committed twice, but not for a static member that rejoined"
-            found.broken("G1", message, before.event, after.event)
+            findings.broken("G1", message, before.event, after.event)
     for before, after in record.conversions:
-        found.judged("G1")
+        findings.judged("G1")
         if after.number < before.number:
             message = f"generation {before.number} was converted to another protocol as generation {after.number}"
-            found.broken("G1", message, before.event, after.event)
+            findings.broken("G1", message, before.event, after.event)
         for member_id, has in sorted(after.assigned.items()):
             had = before.assigned.get(member_id, frozenset())
             if has != had:
@@ -128,10 +130,10 @@ def generations_grow(record: GroupRecord, found: Findings) -> None:
                     f"generation {before.number} gave {after.names[member_id]} {all_named(sorted(had))}, "
                     f"its conversion to another protocol {all_named(sorted(has))}"
                 )
-                found.broken("G1", message, before.event, after.event)
+                findings.broken("G1", message, before.event, after.event)
 
 
-def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
+def epochs_never_fall(record: GroupRecord, findings: Findings) -> None:
     """G1 of a KIP-848 group: the epochs of the group, of its target assignment and of each member never fall.
 
     Counting starts again after a record is deleted (a member left, a group ended), and after the coordinator writes an
@@ -149,14 +151,14 @@ def epochs_never_fall(record: GroupRecord, found: Findings) -> None:
         before[what] = event
         if last is None:
             continue
-        found.judged("G1")
+        findings.judged("G1")
         if epoch < last.data["fields"][name]:
             whose = "the group" if event.member_id is None else f"member {event.member_id}"
             message = f"{name} {epoch} of {whose} was committed after {last.data['fields'][name]}"
-            found.broken("G1", message, last, event)
+            findings.broken("G1", message, last, event)
 
 
-def agreement(record: GroupRecord, found: Findings) -> None:
+def agreement(record: GroupRecord, findings: Findings) -> None:
     """G2: a member adopts exactly the assignment in the coordinator log.
 
     In a KIP-848 group it adopts a current assignment of its own, at the epoch of that assignment.
@@ -165,24 +167,24 @@ def agreement(record: GroupRecord, found: Findings) -> None:
         number = event.data["generation"]
         generation = record.generation_of(number, event.member_id)
         if record.broker_assigned and not _of_classic(generation, event):
-            _agreement_by_epoch(record, event, found)
+            _agreement_by_epoch(record, event, findings)
             continue
         if generation is None:
-            found.unknown.append(
+            findings.unknown.append(
                 f"G2: {event.member} adopted generation {number}, which the coordinator log does not have"
             )
             continue
-        found.judged("G2")
+        findings.judged("G2")
         adopted, given = frozenset(partitions_of(event)), generation.assigned.get(event.member_id or "")
         if given is None:
             message = f"{event.member} adopted generation {number}, whose committed members do not include it"
-            found.broken("G2", message, event, generation.event)
+            findings.broken("G2", message, event, generation.event)
         elif adopted != given:
             message = (
                 f"{event.member} adopted {all_named(sorted(adopted))} in generation {number}, "
                 f"the coordinator committed {all_named(sorted(given))}"
             )
-            found.broken("G2", message, event, generation.event)
+            findings.broken("G2", message, event, generation.event)
 
 
 def _of_classic(generation: Generation | None, adopted: Event) -> bool:
@@ -192,44 +194,48 @@ def _of_classic(generation: Generation | None, adopted: Event) -> bool:
     return frozenset(partitions_of(adopted)) == generation.assigned.get(adopted.member_id or "")
 
 
-def _agreement_by_epoch(record: GroupRecord, event: Event, found: Findings) -> None:
+def _agreement_by_epoch(record: GroupRecord, event: Event, findings: Findings) -> None:
     number, adopted = event.data["generation"], frozenset(partitions_of(event))
     rows = record.reconciliation.of_member(event.member_id or "")
-    there = [each for each in rows if each.epoch == number and each.event.mono_ns <= event.mono_ns + SLACK_MS * MS]
+    there = [
+        current
+        for current in rows
+        if current.epoch == number and current.event.mono_ns <= event.mono_ns + SLACK_MS * MS
+    ]
     if not rows:
-        found.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
+        findings.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
         return
-    found.judged("G2")
+    findings.judged("G2")
     if not there:
         message = f"{event.member} adopted epoch {number}, in which the coordinator log does not have it"
-        found.broken("G2", message, event)
-    elif all(adopted != each.assigned for each in there):
+        findings.broken("G2", message, event)
+    elif all(adopted != current.assigned for current in there):
         message = (
             f"{event.member} adopted {all_named(sorted(adopted))} in epoch {number}, "
             f"the coordinator committed {all_named(sorted(there[-1].assigned))}"
         )
-        found.broken("G2", message, event, there[-1].event)
+        findings.broken("G2", message, event, there[-1].event)
 
 
-def elected_protocol(record: GroupRecord, found: Findings) -> None:
+def elected_protocol(record: GroupRecord, findings: Findings) -> None:
     """G3: the elected assignor is offered by all members and wins the vote."""
     for generation in record.generations:
         if generation.by_broker:
-            found.not_judged("G3", "the broker assigns, and members do not vote")
+            findings.not_judged("G3", "the broker assigns, and members do not vote")
             continue
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
-        told = {name: start for name, start in starts.items() if start is not None}
-        if len(told) < len(generation.names):
-            found.not_judged("G3", "the history does not have the assignors of a foreign member")
+        start_events = {name: start for name, start in starts.items() if start is not None}
+        if len(start_events) < len(generation.names):
+            findings.not_judged("G3", "the history does not have the assignors of a foreign member")
             continue
-        found.judged("G3")
-        offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in told.items()}
+        findings.judged("G3")
+        offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in start_events.items()}
         without = [name for name, names in offers.items() if generation.protocol not in names]
         if without:
             message = (
                 f"generation {generation.number} elected {generation.protocol!r}, which {without[0]} does not offer"
             )
-            found.broken("G3", message, generation.event, told[without[0]])
+            findings.broken("G3", message, generation.event, start_events[without[0]])
             continue
         try:
             winner = election.elect(offers).winner
@@ -237,26 +243,26 @@ def elected_protocol(record: GroupRecord, found: Findings) -> None:
             winner = f"none ({error})"
         if winner != generation.protocol:
             message = f"generation {generation.number} elected {generation.protocol!r}, but the vote elects {winner!r}"
-            found.broken("G3", message, generation.event, *told.values())
+            findings.broken("G3", message, generation.event, *start_events.values())
 
 
-def replay(record: GroupRecord, found: Findings) -> None:
+def replay(record: GroupRecord, findings: Findings) -> None:
     """A1: a committed assignment equals what our core computes from the same bytes, if the leader ran ours."""
     for before, generation in pairwise([None, *record.generations]):
         assert generation is not None
         if generation.by_broker:
-            found.not_judged("A1", "the broker assigns, and the log does not have what it computed from")
+            findings.not_judged("A1", "the broker assigns, and the log does not have what it computed from")
             continue
         # A returning static member rewrites it with a new subscription that the leader never saw.
         if before is not None and generation.rewrites(before):
             continue
         if not record.led_by_ours(generation):
-            found.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, which we cannot replay")
+            findings.not_judged("A1", f"the leader ran {record.strategy_of_leader(generation)}, which we cannot replay")
             continue
         view = record.views.get((generation.leader, generation.number))
         if view is None:
             name = generation.names.get(generation.leader or "", generation.leader)
-            found.unknown.append(
+            findings.unknown.append(
                 f"A1: the history does not have the topics that {name} saw as leader of generation {generation.number}"
             )
             continue
@@ -267,9 +273,9 @@ def replay(record: GroupRecord, found: Findings) -> None:
             seen = view.data["topics"], view.data.get("racks"), view.data.get("leaders")
             ours = reading.replay(generation.protocol, members, *seen, **options)
         except KafkaAssignorsError as error:
-            found.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
+            findings.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
             continue
-        found.judged("A1")
+        findings.judged("A1")
         for member_id, given in sorted(generation.assigned.items()):
             computed = {TopicPartition(t, p) for t, ps in ours.get(member_id, {}).items() for p in ps}
             if computed != given:
@@ -277,7 +283,7 @@ def replay(record: GroupRecord, found: Findings) -> None:
                     f"generation {generation.number} ({generation.protocol}) gives {generation.names[member_id]} "
                     f"{all_named(sorted(given))}, the replay {all_named(sorted(computed))}"
                 )
-                found.broken("A1", message, generation.event, view)
+                findings.broken("A1", message, generation.event, view)
 
 
 def _standing(record: GroupRecord) -> list[int]:
@@ -285,14 +291,14 @@ def _standing(record: GroupRecord) -> list[int]:
     kinds = ("start", "stop", "exit", "fault_begin", "admin_change", "closing")
     ends = sorted(e.mono_ns for kind in kinds for e in record.events[kind])
     last_ns = record.last_ns
-    found = []
+    generation_ends = []
     for generation, after in pairwise([*record.generations, None]):
         assert generation is not None
         # A member that joins or leaves makes another generation due, even if none follows.
         at = bisect_right(ends, generation.event.mono_ns)
         until = ends[at] - 1 if at < len(ends) else last_ns  # the partition counts up to that moment apply
-        found.append(until if after is None else min(until, after.event.mono_ns))
-    return found
+        generation_ends.append(until if after is None else min(until, after.event.mono_ns))
+    return generation_ends
 
 
 def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[int, Event | None]]:
@@ -336,6 +342,6 @@ def _breaches(
         if violation.law in laws:
             nobody = violation.law == "covered"
             texts[violation.law].append(f"{violation.partition} → nobody" if nobody else violation.text)
-    for law, said in texts.items():
-        more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
-        yield law, "; ".join(said[:SHOWN]) + more
+    for law, breaches in texts.items():
+        more = f"; and {len(breaches) - SHOWN} more" if len(breaches) > SHOWN else ""
+        yield law, "; ".join(breaches[:SHOWN]) + more

@@ -26,7 +26,7 @@ _TELL_THEIR_IDS = (None, "kafka-python")
 """Clients whose member ids do not come from the coordinator log."""
 
 
-def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
+def one_owner_in_time(record: GroupRecord, findings: Findings) -> None:
     """O1 and R1: intervals of one topic-partition at different processes do not overlap; a revoke precedes the assign.
 
     Each interval is compared with all intervals that are open when it begins. `excuses` has what a member could not
@@ -37,31 +37,31 @@ def one_owner_in_time(record: GroupRecord, found: Findings) -> None:
         open_: list[Span] = []
         before: Span | None = None  # the interval that ended last
         for span in rows:
-            open_ = [each for each in open_ if each.interval.end_ns > span.interval.start_ns]
+            open_ = [open_span for open_span in open_ if open_span.interval.end_ns > span.interval.start_ns]
             if before is not None and before.owner != span.owner:
-                found.judged("O1")
+                findings.judged("O1")
                 if before.interval.end_kind == "revoked":
-                    found.judged("R1")
+                    findings.judged("R1")
             for other in open_:
                 if other.owner != span.owner and zombie_of(other, span, excused) is None:
-                    _double(other, span, found)
+                    _double(other, span, findings)
             open_.append(span)
             if before is None or span.interval.end_ns >= before.interval.end_ns:
                 before = span
 
 
-def _double(one: Span, other: Span, found: Findings) -> None:
-    found.broken("O1", _overlap(one, other), one.start, other.start, one.end)
+def _double(one: Span, other: Span, findings: Findings) -> None:
+    findings.broken("O1", _overlap(one, other), one.start, other.start, one.end)
     if one.interval.end_kind == "revoked":
         message = (
             f"{named(other.tp)} was assigned to {other.interval.member} "
             f"{(one.interval.end_ns - other.interval.start_ns) / MS:.1f} ms before "
             f"{one.interval.member} had revoked it"
         )
-        found.broken("R1", message, other.start, one.end)
+        findings.broken("R1", message, other.start, one.end)
 
 
-def gap(record: GroupRecord, found: Findings) -> None:
+def gap(record: GroupRecord, findings: Findings) -> None:
     """O4: no topic-partition is without an owner for longer than the named step in which the gap ends allows.
 
     In a planned change also for no longer than its members need to hear of a rebalance (`Planned`).
@@ -75,22 +75,22 @@ def gap(record: GroupRecord, found: Findings) -> None:
         step = None if at < 0 or "gap_ms" not in steps[at].data else steps[at]
         limit = planned.limit(before, span)
         if step is None and not isinstance(limit, Limit):
-            found.not_judged("O4", f"no step limits the time without an owner (gap_ms), and {limit}")
+            findings.not_judged("O4", f"no step limits the time without an owner (gap_ms), and {limit}")
             continue
-        found.judged("O4")
+        findings.judged("O4")
         if step is not None and gap_ms > step.data["gap_ms"]:
             message = (
                 f"no member owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
                 f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
             )
-            found.broken("O4", message, step, span.start)
+            findings.broken("O4", message, step, span.start)
         if isinstance(limit, Limit) and limit.waited_ms > limit.ms:
             message = (
                 f"no member owned {named(span.tp)} for {limit.waited_ms:.0f} ms, from the end of "
                 f"{before.interval.member}'s ownership to the end of the join that gave it to {span.interval.member}; "
                 f"this planned change allows {limit.ms:.0f} ms: {limit.why}"
             )
-            found.broken("O4", message, before.end, span.start)
+            findings.broken("O4", message, before.end, span.start)
 
 
 def _successive(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
@@ -103,131 +103,133 @@ def _successive(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
             last = span
 
 
-def handed_over(record: GroupRecord, found: Findings) -> None:
+def handed_over(record: GroupRecord, findings: Findings) -> None:
     """R2: a partition that a cooperative member claims and owns is assigned to no other member in that generation.
 
     A claim is ignored if it is false (the member lost the partition) or if the member left the topic. In a KIP-848
     group, the coordinator gives a member no partition that another one has or must still revoke.
     """
-    _released_first(record, found)
-    held: dict[TopicPartition, list[Span]] = defaultdict(list)
+    _released_first(record, findings)
+    spans: dict[TopicPartition, list[Span]] = defaultdict(list)
     for span in record.spans:
-        held[span.tp].append(span)
+        spans[span.tp].append(span)
     for generation in record.generations:
         if generation.by_broker or generation.protocol not in record.cooperative_protocols:
             continue
         owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
-        for member_id, tp in _claims(generation, found):
+        for member_id, tp in _claims(generation, findings):
             process = record.processes.get(member_id)
             at_ns = generation.event.mono_ns
-            true = next((s for s in held[tp] if s.owner[1:] == process and _covers(s, at_ns)), None)
+            true = next((s for s in spans[tp] if s.owner[1:] == process and _covers(s, at_ns)), None)
             if true is None:
                 continue
-            found.judged("R2")
+            findings.judged("R2")
             other = owners.get(tp, member_id)
             if other != member_id:
                 message = (
                     f"generation {generation.number} assigns {named(tp)} to {generation.names[other]}, "
                     f"although {generation.names[member_id]} claims and owns it"
                 )
-                found.broken("R2", message, generation.event, true.start)
+                findings.broken("R2", message, generation.event, true.start)
 
 
-def true_claims(record: GroupRecord, found: Findings) -> None:
+def true_claims(record: GroupRecord, findings: Findings) -> None:
     """R6: a joining member claims exactly the partitions that it owns, and none after it was fenced or if it is eager.
 
     A false claim keeps a partition from every other member. A member's first event in a generation shows what it owned
     when it joined, because nothing has changed since. In a KIP-848 group a member acknowledges a revocation, by which
     the coordinator may give the partition on, only after it revoked.
     """
-    _true_acknowledgements(record, found)
+    _true_acknowledgements(record, findings)
     kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
-    held: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
+    owned_partitions: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
     heard: dict[tuple[str | None, int], int] = {}
     for event in sorted((e for kind in kinds for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq)):
         process, number = (event.member, event.incarnation), event.data["generation"]
         if heard.get(process) != number:
             heard[process] = number
-            _compare_claims(record, event, held[process], found)
+            _compare_claims(record, event, owned_partitions[process], findings)
         if event.kind == "assigned_begin":
-            held[process].update(partitions_of(event))
+            owned_partitions[process].update(partitions_of(event))
         elif event.kind != "generation":
-            held[process].difference_update(partitions_of(event))
+            owned_partitions[process].difference_update(partitions_of(event))
 
 
-def _compare_claims(record: GroupRecord, event: Event, held: set[TopicPartition], found: Findings) -> None:
+def _compare_claims(
+    record: GroupRecord, event: Event, owned_partitions: set[TopicPartition], findings: Findings
+) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
     if generation is None or generation.by_broker or event.member_id not in generation.assigned:
         return  # a violation of G2, or a target assignment, for which nobody joins with claims
     try:
         claims = set(generation.subscription_of(event.member_id or "").owned)
     except WireError as error:
-        found.unknown.append(f"R6: a subscription of generation {generation.number} can't be read: {error}")
+        findings.unknown.append(f"R6: a subscription of generation {generation.number} can't be read: {error}")
         return
-    found.judged("R6")
-    if claims != held:
+    findings.judged("R6")
+    if claims != owned_partitions:
         message = (
             f"{event.member} joined generation {generation.number} claiming {all_named(sorted(claims))}, "
-            f"but owned {all_named(sorted(held))}"
+            f"but owned {all_named(sorted(owned_partitions))}"
         )
-        found.broken("R6", message, generation.event, event)
+        findings.broken("R6", message, generation.event, event)
 
 
-def told_as_lost(record: GroupRecord, found: Findings) -> None:
+def told_as_lost(record: GroupRecord, findings: Findings) -> None:
     """R7: losses are reported as lost: a member that was evicted and joined again has nothing to revoke.
 
     It has another member id then. By that time its partitions may have other owners, and a commit in the revoke
     callback is refused or, worse, accepted. Judged for members that report their own ids; in a KIP-848 group, where a
     member keeps its id, for members that report losses as such, by the record that removed them.
     """
-    _removed_is_lost(record, found)
+    _removed_is_lost(record, findings)
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
             continue
         if record.speaks_consumer(span.owner[1:]):
             continue
         if span.start.client not in _TELL_THEIR_IDS:
-            found.not_judged("R7", "its member id comes from the coordinator log, not from the member")
+            findings.not_judged("R7", "its member id comes from the coordinator log, not from the member")
             continue
         if span.start.instance_id is not None:
             continue
-        found.judged("R7")
+        findings.judged("R7")
         if span.interval.end_kind == "revoked" and span.end.member_id != span.start.member_id:
             message = (
                 f"{span.interval.member} revoked {named(span.tp)}, which it had lost: it got the partition as "
                 f"{span.start.member_id} and rejoined as {span.end.member_id}"
             )
-            found.broken("R7", message, span.start, span.end)
+            findings.broken("R7", message, span.start, span.end)
 
 
-def _released_first(record: GroupRecord, found: Findings) -> None:
+def _released_first(record: GroupRecord, findings: Findings) -> None:
     has: dict[str, Current] = {}
-    for each in record.reconciliation.currents:
-        before = has.get(each.member_id)
-        gained = each.assigned - (frozenset() if before is None else before.assigned)
+    for current in record.reconciliation.currents:
+        before = has.get(current.member_id)
+        gained = current.assigned - (frozenset() if before is None else before.assigned)
         for other in has.values():
-            if other.member_id == each.member_id or not gained:
+            if other.member_id == current.member_id or not gained:
                 continue
-            found.judged("R2")
+            findings.judged("R2")
             if taken := sorted(gained & (other.assigned | other.revoking)):
                 message = (
-                    f"the coordinator gave {all_named(taken)} to {each.client_id} in epoch {each.epoch}, although "
-                    f"{other.client_id} had not released it"
+                    f"the coordinator gave {all_named(taken)} to {current.client_id} in epoch {current.epoch}, "
+                    f"although {other.client_id} had not released it"
                 )
-                found.broken("R2", message, other.event, each.event)
-        has[each.member_id] = each
-        if each.removed:
-            del has[each.member_id]
+                findings.broken("R2", message, other.event, current.event)
+        has[current.member_id] = current
+        if current.removed:
+            del has[current.member_id]
 
 
-def _true_acknowledgements(record: GroupRecord, found: Findings) -> None:
+def _true_acknowledgements(record: GroupRecord, findings: Findings) -> None:
     own = own_intervals(record)
     for member_id, process in sorted(record.processes.items()):
         for before, after in pairwise(record.reconciliation.of_member(member_id)):
             if after.removed:
                 continue  # it left, or its session ended: nothing was acknowledged
             for tp in sorted(before.revoking - after.revoking - after.assigned):
-                found.judged("R6")
+                findings.judged("R6")
                 at_ns = after.event.mono_ns + SLACK_MS * MS
                 spans = own.get(((record.group, process[0] or "", process[1]), tp), ())
                 if still := next(
@@ -237,23 +239,23 @@ def _true_acknowledgements(record: GroupRecord, found: Findings) -> None:
                         f"{process[0]} acknowledged the revocation of {named(tp)} "
                         f"{(still.interval.end_ns - after.event.mono_ns) / MS:.0f} ms before it gave it up"
                     )
-                    found.broken("R6", message, before.event, after.event, still.end)
+                    findings.broken("R6", message, before.event, after.event, still.end)
 
 
-def _removed_is_lost(record: GroupRecord, found: Findings) -> None:
+def _removed_is_lost(record: GroupRecord, findings: Findings) -> None:
     removals: dict[tuple[str | None, int], list[Current]] = defaultdict(list)
-    for each in record.reconciliation.currents:
-        if each.removed and not each.converted and (process := record.processes.get(each.member_id)):
-            removals[process].append(each)
+    for current in record.reconciliation.currents:
+        if current.removed and not current.converted and (process := record.processes.get(current.member_id)):
+            removals[process].append(current)
     for span in record.spans:
         if span.end is None or span.interval.end_kind not in ("revoked", "lost"):
             continue
         if not record.speaks_consumer(span.owner[1:]):
             continue
         if span.start.client != TELLS_LOSSES:
-            found.not_judged("R7", "its client reports losses as revocations; the log tells them apart")
+            findings.not_judged("R7", "its client reports losses as revocations; the log tells them apart")
             continue
-        found.judged("R7")
+        findings.judged("R7")
         latest_ns = span.interval.end_ns - SLACK_MS * MS
         out = [e for e in removals[span.owner[1:]] if span.interval.start_ns < e.event.mono_ns < latest_ns]
         if span.interval.end_kind == "revoked" and out:
@@ -261,24 +263,24 @@ def _removed_is_lost(record: GroupRecord, found: Findings) -> None:
                 f"{span.interval.member} revoked {named(span.tp)}, which it had lost: the coordinator had removed it "
                 f"{(span.interval.end_ns - out[-1].event.mono_ns) / MS:.0f} ms before"
             )
-            found.broken("R7", message, out[-1].event, span.end)
+            findings.broken("R7", message, out[-1].event, span.end)
 
 
 def own_intervals(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition], list[Span]]:
     """(process, topic-partition) -> its intervals, in order."""
-    found: dict[tuple[MemberKey, TopicPartition], list[Span]] = defaultdict(list)
+    intervals: dict[tuple[MemberKey, TopicPartition], list[Span]] = defaultdict(list)
     for span in record.spans:
-        found[span.owner, span.tp].append(span)
-    return found
+        intervals[span.owner, span.tp].append(span)
+    return intervals
 
 
-def _claims(generation: Generation, found: Findings) -> list[tuple[str, TopicPartition]]:
+def _claims(generation: Generation, findings: Findings) -> list[tuple[str, TopicPartition]]:
     claims = []
     for member_id in generation.assigned:
         try:
             subscription = generation.subscription_of(member_id)
         except WireError as error:
-            found.unknown.append(f"R2: a subscription of generation {generation.number} can't be read: {error}")
+            findings.unknown.append(f"R2: a subscription of generation {generation.number} can't be read: {error}")
             continue
         claims += [(member_id, tp) for tp in subscription.owned if tp.topic in subscription.topics]
     return claims

@@ -49,7 +49,7 @@ class Quiet:
     gone: Mapping[Process, Event]
 
 
-def progress(record: GroupRecord, found: Findings) -> None:
+def progress(record: GroupRecord, findings: Findings) -> None:
     """P1, T1 and G4 where a group is left alone for more than the bound of `quiet_times`.
 
     P1: no subscribed partition lacks a living owner for that long, and every running process is in the group.
@@ -60,8 +60,8 @@ def progress(record: GroupRecord, found: Findings) -> None:
     owned = _by_partition(record)
     adopted = _adoptions(record)
     for quiet in quiet_times(record):
-        found.judged("P1")
-        _owners_live(record, quiet, owned, found)
+        findings.judged("P1")
+        _owners_live(record, quiet, owned, findings)
         last = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
         if last < 0 or quiet.end_ns - record.generations[last].event.mono_ns <= quiet.bound_ms * MS:
             continue  # a rebalance may be under way
@@ -71,22 +71,22 @@ def progress(record: GroupRecord, found: Findings) -> None:
             if process not in there:
                 ran_ms = (quiet.end_ns - start.mono_ns) / MS
                 message = f"{process[0]} has run for {ran_ms:.0f} ms without being in a generation"
-                found.broken("P1", message, start, generation.event)
+                findings.broken("P1", message, start, generation.event)
             elif process in record.processes.values() or start.client in (None, "kafka-python"):
-                found.judged("G4")
+                findings.judged("G4")
                 number = _adopted_by(record, generation, process, adopted[process], quiet.end_ns)
                 if number != generation.number:
                     message = (
                         f"{process[0]} never adopted generation {generation.number}, "
                         f"{(quiet.end_ns - generation.event.mono_ns) / MS:.0f} ms after it was committed"
                     )
-                    found.broken("G4", message, start, generation.event)
+                    findings.broken("G4", message, start, generation.event)
         for process, end in quiet.gone.items():
-            found.judged("T1")
+            findings.judged("T1")
             if process in there:
                 since_ms = (quiet.end_ns - end.mono_ns) / MS
                 message = f"{process[0]} is still in the group {since_ms:.0f} ms after its {end.kind}"
-                found.broken("T1", message, end, generation.event)
+                findings.broken("T1", message, end, generation.event)
 
 
 def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
@@ -120,24 +120,24 @@ def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
         yield Quiet(event.mono_ns, end_ns, bound_ms, event, present, dict(gone))
 
 
-def adoption(record: GroupRecord, found: Findings) -> None:
+def adoption(record: GroupRecord, findings: Findings) -> None:
     """G4: a member never returns to an older generation, and adopts none before it is committed."""
     for rows in _adoptions(record).values():
         for before, event in pairwise([None, *rows]):
             assert event is not None
-            found.judged("G4")
+            findings.judged("G4")
             number = event.data["generation"]
             if before is not None and number < before.data["generation"]:
                 message = f"{event.member} adopted generation {number} after generation {before.data['generation']}"
-                found.broken("G4", message, before, event)
+                findings.broken("G4", message, before, event)
             generation = record.first_writing(number)
             if generation is not None and event.mono_ns < generation.event.mono_ns - SLACK_MS * MS:
                 early_ms = (generation.event.mono_ns - event.mono_ns) / MS
                 message = f"{event.member} adopted generation {number} {early_ms:.0f} ms before it was committed"
-                found.broken("G4", message, event, generation.event)
+                findings.broken("G4", message, event, generation.event)
 
 
-def held_as_given(record: GroupRecord, found: Findings) -> None:
+def held_as_given(record: GroupRecord, findings: Findings) -> None:
     """R8 and P1: callbacks assign exactly the partitions that the generation assigns.
 
     A process's callbacks do not overlap: each ends with the partitions with which it began, before the next one begins.
@@ -147,7 +147,7 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
     events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
     events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")
     rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
-    held: dict[Process, set[TopicPartition]] = defaultdict(set)
+    owned_partitions: dict[Process, set[TopicPartition]] = defaultdict(set)
     got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since its last adoption
     adopted: dict[Process, tuple[Event, frozenset[TopicPartition]]] = {}
     under_way: dict[Process, Event] = {}
@@ -155,51 +155,53 @@ def held_as_given(record: GroupRecord, found: Findings) -> None:
     for event in sorted([*events, *rests], key=lambda e: (e.mono_ns, e.src, e.seq)):
         process = event.member, event.incarnation
         while quiet and event.mono_ns >= quiet[0].end_ns:
-            _left_alone(quiet.pop(0), adopted, got, found)
+            _left_alone(quiet.pop(0), adopted, got, findings)
         if event.kind == "step":
-            _at_rest(record, event, held, adopted, found)
+            _at_rest(record, event, owned_partitions, adopted, findings)
         elif event.kind in _ENDS:
             adopted.pop(process, None)
-            held.pop(process, None)
+            owned_partitions.pop(process, None)
             continue
         elif event.kind == "generation":
             if process in adopted and adopted[process][0].data["generation"] != event.data["generation"]:
-                _all_got(*adopted[process], got[process], event, found)
+                _all_got(*adopted[process], got[process], event, findings)
             adopted[process] = event, frozenset(partitions_of(event))
-            got[process] = set(held[process])
+            got[process] = set(owned_partitions[process])
             continue
         elif event.kind != "step":
-            _one_by_one(under_way, event, found)
+            _one_by_one(under_way, event, findings)
         if event.kind == "assigned_begin":
-            _nothing_else(record, event, found)
-            _as_adopted(adopted.get(process), event, found)
-            held[process].update(partitions_of(event))
+            _nothing_else(record, event, findings)
+            _as_adopted(adopted.get(process), event, findings)
+            owned_partitions[process].update(partitions_of(event))
             got[process].update(partitions_of(event))
         elif event.kind in ("revoke_begin", "lost_begin"):
-            if more := set(partitions_of(event)) - held[process]:
+            if more := set(partitions_of(event)) - owned_partitions[process]:
                 message = f"{event.member} was asked to revoke {all_named(sorted(more))}, which it did not own"
-                found.broken("R8", message, event)
-            held[process].difference_update(partitions_of(event))
-    for each in quiet:
-        _left_alone(each, adopted, got, found)
+                findings.broken("R8", message, event)
+            owned_partitions[process].difference_update(partitions_of(event))
+    for quiet_time in quiet:
+        _left_alone(quiet_time, adopted, got, findings)
 
 
-def _one_by_one(under_way: dict[Process, Event], event: Event, found: Findings) -> None:
+def _one_by_one(under_way: dict[Process, Event], event: Event, findings: Findings) -> None:
     process = event.member, event.incarnation
     before = under_way.pop(process, None)
     what, _, edge = event.kind.partition("_")
     if edge == "begin":
         under_way[process] = event
         if before is not None:
-            found.broken("R8", f"{event.member}: {event.kind} began before its {before.kind} had ended", before, event)
+            findings.broken(
+                "R8", f"{event.member}: {event.kind} began before its {before.kind} had ended", before, event
+            )
     elif before is None:
-        found.broken("R8", f"{event.member}: {event.kind} has no begin", event)
+        findings.broken("R8", f"{event.member}: {event.kind} has no begin", event)
     elif before.kind != f"{what}_begin" or set(partitions_of(before)) != set(partitions_of(event)):
         message = f"{event.member}: {before.kind} of {all_named(partitions_of(before))} was ended by {event.kind} of "
-        found.broken("R8", message + all_named(partitions_of(event)), before, event)
+        findings.broken("R8", message + all_named(partitions_of(event)), before, event)
 
 
-def asked_to_end(record: GroupRecord, found: Findings) -> None:
+def asked_to_end(record: GroupRecord, findings: Findings) -> None:
     """E1: a process ends because the harness asked it to, or expected its end; a fenced one may end at any time.
 
     ``asked`` records this. Without it, an exit code other than 0 needs a ``stop`` or a kill. A process reports nothing
@@ -208,33 +210,33 @@ def asked_to_end(record: GroupRecord, found: Findings) -> None:
     for stop in record.events["stop"]:
         later_ms = (record.last_told[stop.member, stop.incarnation] - stop.mono_ns) / MS
         if later_ms > 0:
-            found.broken("E1", f"{stop.member} wrote an event {later_ms:.0f} ms after its stop", stop)
+            findings.broken("E1", f"{stop.member} wrote an event {later_ms:.0f} ms after its stop", stop)
     for process, start in record.starts.items():
         first = record.first_told[process]
         if first.mono_ns < start.mono_ns - SLACK_MS * MS:
             early_ms = (start.mono_ns - first.mono_ns) / MS
-            found.broken("E1", f"{start.member} wrote {first.kind} {early_ms:.0f} ms before its start", first, start)
-    told = {(e.member, e.incarnation) for e in record.events["stop"]}
+            findings.broken("E1", f"{start.member} wrote {first.kind} {early_ms:.0f} ms before its start", first, start)
+    leavers = {(e.member, e.incarnation) for e in record.events["stop"]}
     killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
     fenced = {(f.old.member, f.old.incarnation) for f in fencings(record)}
     for event in record.events["exit"]:
         process, code = (event.member, event.incarnation), event.data["code"]
-        found.judged("E1")
+        findings.judged("E1")
         late_ms = (record.last_told.get(process, 0) - event.mono_ns) / MS
         if late_ms > SLACK_MS:
-            found.broken("E1", f"{event.member} wrote an event {late_ms:.0f} ms after its end", event)
+            findings.broken("E1", f"{event.member} wrote an event {late_ms:.0f} ms after its end", event)
         if process in killed | fenced:
             continue
-        asked = event.data.get("asked", process in told or not code)
+        asked = event.data.get("asked", process in leavers or not code)
         if asked and code == -SIGKILL:
-            found.unknown.append(
+            findings.unknown.append(
                 f"E1: {event.member} did not end in time and was killed, so its last events are missing"
             )
         elif not asked:
             errors = [e for e in record.events["error"] if (e.member, e.incarnation) == process]
             how = event.data.get("signal") or f"exit code {code}"
             why = f": {errors[-1].data.get('message')}" if errors else ""
-            found.broken("E1", f"{event.member} ended without a scenario action, by {how}{why}", event, *errors[-1:])
+            findings.broken("E1", f"{event.member} ended without a scenario action, by {how}{why}", event, *errors[-1:])
 
 
 def _take(
@@ -259,7 +261,7 @@ def _take(
 
 
 def _owners_live(
-    record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], found: Findings
+    record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], findings: Findings
 ) -> None:
     """P1: the longest time within a quiet time in which a partition has no living owner."""
     at = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
@@ -291,15 +293,15 @@ def _owners_live(
             f"no live member owned {all_named([tp for tp, _ in orphans])} for "
             f"{max(ns for _, ns in orphans) / MS:.0f} ms, although no trigger disturbed the group"
         )
-        found.broken("P1", message, quiet.began, generation.event)
+        findings.broken("P1", message, quiet.began, generation.event)
 
 
 def _at_rest(
     record: GroupRecord,
     rest: Event,
-    held: Mapping[Process, set[TopicPartition]],
+    owned_partitions: Mapping[Process, set[TopicPartition]],
     adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
-    found: Findings,
+    findings: Findings,
 ) -> None:
     generation = record.written_by(rest.data["generation"], rest.mono_ns)
     if generation is None:
@@ -311,12 +313,12 @@ def _at_rest(
         ended = [e for kind in _ENDS for e in record.events[kind] if (e.member, e.incarnation) == process]
         dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
         if dead:
-            found.judged("P1")
+            findings.judged("P1")
             message = f"the group was stable in generation {generation.number}, but its member {process[0]} had ended"
-            found.broken("P1", message, dead[0], rest)
+            findings.broken("P1", message, dead[0], rest)
             continue
         for law in ("G4", "P1", "R8"):
-            found.judged(law)
+            findings.judged(law)
         if generation.by_broker:
             now = record.reconciliation.at(member_id, rest.mono_ns)
             there = now is not None and not now.removed and now.epoch == generation.number
@@ -324,70 +326,70 @@ def _at_rest(
             there = process in adopted and adopted[process][0].data["generation"] == generation.number
         if not there:
             message = f"the group was stable in generation {generation.number}, which {process[0]} had not adopted"
-            found.broken("G4", message, generation.event, rest)
-        if missing := given - held.get(process, set()):
+            findings.broken("G4", message, generation.event, rest)
+        if missing := given - owned_partitions.get(process, set()):
             parts = all_named(sorted(missing))
             message = f"the group was stable in generation {generation.number}, but {process[0]} never got {parts}"
-            found.broken("R8", message, generation.event, rest)
-            found.broken("P1", f"the group was stable while no member owned {parts}", generation.event, rest)
-        if more := held.get(process, set()) - given:
+            findings.broken("R8", message, generation.event, rest)
+            findings.broken("P1", f"the group was stable while no member owned {parts}", generation.event, rest)
+        if more := owned_partitions.get(process, set()) - given:
             message = (
                 f"the group was stable in generation {generation.number}, but {process[0]} still owned "
                 f"{all_named(sorted(more))}, which this generation assigns to another member"
             )
-            found.broken("R8", message, generation.event, rest)
+            findings.broken("R8", message, generation.event, rest)
 
 
-def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: Event, found: Findings) -> None:
+def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: Event, findings: Findings) -> None:
     number = event.data["generation"]
     if number >= 0 and (adopted is None or adopted[0].data["generation"] != number):
-        found.judged("G4")
+        findings.judged("G4")
         message = f"{event.member} was assigned partitions in generation {number}, which it had not adopted"
-        found.broken("G4", message, event, None if adopted is None else adopted[0])
+        findings.broken("G4", message, event, None if adopted is None else adopted[0])
 
 
 def _left_alone(
     quiet: Quiet,
     adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
     got: Mapping[Process, set[TopicPartition]],
-    found: Findings,
+    findings: Findings,
 ) -> None:
     for process in quiet.alive:
         if process in adopted and quiet.end_ns - adopted[process][0].mono_ns > quiet.bound_ms * MS:
-            _all_got(*adopted[process], got[process], quiet.began, found)
+            _all_got(*adopted[process], got[process], quiet.began, findings)
 
 
 def _all_got(
-    adopted: Event, given: frozenset[TopicPartition], got: set[TopicPartition], heard: Event | None, found: Findings
+    adopted: Event, given: frozenset[TopicPartition], got: set[TopicPartition], heard: Event | None, findings: Findings
 ) -> None:
-    found.judged("R8")
+    findings.judged("R8")
     if missing := given - got:
         message = (
             f"{adopted.member} adopted generation {adopted.data['generation']}, but never got its partitions "
             f"{all_named(sorted(missing))}"
         )
-        found.broken("R8", message, adopted, heard)
+        findings.broken("R8", message, adopted, heard)
 
 
-def _nothing_else(record: GroupRecord, event: Event, found: Findings) -> None:
+def _nothing_else(record: GroupRecord, event: Event, findings: Findings) -> None:
     generation = record.generation_of(event.data["generation"], event.member_id)
     given = None if generation is None else generation.assigned.get(event.member_id or "")
     if generation is None or given is None:
         return  # G2 reports it
-    found.judged("R8")
+    findings.judged("R8")
     if more := set(partitions_of(event)) - given:
         message = (
             f"{event.member} got {all_named(sorted(more))} in generation {generation.number}, "
             "which does not assign these partitions to it"
         )
-        found.broken("R8", message, generation.event, event)
+        findings.broken("R8", message, generation.event, event)
 
 
 def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
-    found: dict[Process, list[Event]] = defaultdict(list)
+    adoptions: dict[Process, list[Event]] = defaultdict(list)
     for event in record.events["generation"]:
-        found[event.member, event.incarnation].append(event)
-    return found
+        adoptions[event.member, event.incarnation].append(event)
+    return adoptions
 
 
 def _adopted_by(
@@ -395,19 +397,19 @@ def _adopted_by(
 ) -> int | None:
     if last.by_broker:
         return _epoch(record, process, at_ns)
-    known = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
-    return known[-1] if known else None
+    numbers = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
+    return numbers[-1] if numbers else None
 
 
 def _epoch(record: GroupRecord, process: Process, at_ns: int) -> int | None:
     """The epoch of a process in a KIP-848 group by the coordinator's log: the member reports changes only."""
-    found = [record.reconciliation.at(member_id, at_ns) for member_id, p in record.processes.items() if p == process]
-    there = [each for each in found if each is not None and not each.removed]
-    return max(there, key=lambda each: each.event.seq).epoch if there else None
+    currents = [record.reconciliation.at(member_id, at_ns) for member_id, p in record.processes.items() if p == process]
+    there = [current for current in currents if current is not None and not current.removed]
+    return max(there, key=lambda current: current.event.seq).epoch if there else None
 
 
 def _by_partition(record: GroupRecord) -> dict[TopicPartition, list[Span]]:
-    found: dict[TopicPartition, list[Span]] = defaultdict(list)
+    spans: dict[TopicPartition, list[Span]] = defaultdict(list)
     for span in record.spans:
-        found[span.tp].append(span)
-    return found
+        spans[span.tp].append(span)
+    return spans

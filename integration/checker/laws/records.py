@@ -73,17 +73,17 @@ class _Delay(NamedTuple):
         return bool(begins) and max(begins) < before.mono_ns
 
 
-def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
+def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
     """C1: a member consumes only partitions that it owns.
 
     It may report records for `SLACK_MS` after its interval ended, unless another member has the partition by then.
     """
     own = own_intervals(record)
     starts: dict[TopicPartition, list[Span]] = defaultdict(list)
-    for each in record.spans:
-        starts[each.tp].append(each)
+    for owned_span in record.spans:
+        starts[owned_span.tp].append(owned_span)
     for owner, tp, run in _consumed(record):
-        found.judged("C1")
+        findings.judged("C1")
         at_ns = run.event.mono_ns
         span = _own_at(own[owner, tp], at_ns)
         if span is not None:
@@ -96,10 +96,10 @@ def consumed_by_owner(record: GroupRecord, found: Findings) -> None:
             f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it does not own"
             + ("" if span is None else f" since {(at_ns - span.interval.end_ns) / MS:.0f} ms")
         )
-        found.broken("C1", message, run.event, None if span is None else span.end)
+        findings.broken("C1", message, run.event, None if span is None else span.end)
 
 
-def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
+def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], findings: Findings) -> None:
     """C2: an owner begins at the committed offset, never goes back and skips no record.
 
     C4: when a topic-partition changes hands, only consumed records that were not yet committed are consumed again.
@@ -109,7 +109,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
     offset without an acknowledged record may be skipped: control records and compaction leave such offsets. A member
     whose transaction was aborted goes back to the committed offset and reports it (``rewound``).
     """
-    known = _Offsets(acks)
+    ack_offsets = _Offsets(acks)
     rewound = _rewound(record)
     commits, rereads = _commits(record), _rereads(record)
     read: dict[TopicPartition, int] = {}  # highest offset consumed by earlier intervals
@@ -117,7 +117,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
         mine = runs.get((span.owner, span.tp, span.interval.start_ns))
         if not mine:
             continue
-        found.judged("C2")
+        findings.judged("C2")
         lost = rereads.get(span.tp, ())
         allowed = _committed(commits[span.tp], span.interval.start_ns, mine[0].event.mono_ns)
         if allowed:
@@ -126,16 +126,16 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
                     f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
                     f"but {allowed[-1].offset} was committed"
                 )
-                found.broken("C2", message, mine[0].event, allowed[-1].event)
+                findings.broken("C2", message, mine[0].event, allowed[-1].event)
             if span.tp in read and mine[0].first <= read[span.tp]:
-                found.judged("C4")
+                findings.judged("C4")
                 floor = min(allowed, key=lambda c: c.offset)
                 if mine[0].first < floor.offset and not _excused(lost, mine[0], floor.offset):
                     message = (
                         f"{span.interval.member} consumed {named(span.tp)} again from offset {mine[0].first}, "
                         f"although offsets below {floor.offset} were committed"
                     )
-                    found.broken("C4", message, mine[0].event, floor.event)
+                    findings.broken("C4", message, mine[0].event, floor.event)
         for before, after in pairwise(mine):
             back = rewound.get((span.owner, span.tp, after.first), ())
             if any(before.event.mono_ns <= ns <= after.event.mono_ns for ns in back):
@@ -147,17 +147,17 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fo
                     f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
                     "while it owned it"
                 )
-                found.broken("C2", message, before.event, after.event)
-            elif ack := known.between(span.tp, before.last + 1, after.first):
+                findings.broken("C2", message, before.event, after.event)
+            elif ack := ack_offsets.between(span.tp, before.last + 1, after.first):
                 message = (
                     f"{span.interval.member} left out offset {ack.data['offset']} of {named(span.tp)} between "
                     f"{before.last} and {after.first}"
                 )
-                found.broken("C2", message, before.event, after.event, ack)
+                findings.broken("C2", message, before.event, after.event, ack)
         read[span.tp] = max(read.get(span.tp, -1), *(run.last for run in mine))
 
 
-def commits(record: GroupRecord, found: Findings) -> None:
+def commits(record: GroupRecord, findings: Findings) -> None:
     """C5: committed offsets never fall, are not ahead of consumption, and are accepted from owners only.
 
     If a member of a generation reports nothing, consumption is unknown, and positions are not judged. After a
@@ -169,28 +169,28 @@ def commits(record: GroupRecord, found: Findings) -> None:
     reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
     for _, tp, run in _consumed(record):
         so_far = reached[tp][-1][1] if reached[tp] else 0
-        if any(each.excuses(run, so_far) for each in rereads.get(tp, ())):
+        if any(reread.excuses(run, so_far) for reread in rereads.get(tp, ())):
             so_far = 0
         reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
     for tp, rows in sorted(_commits(record).items()):
         for before, after in pairwise([None, *rows]):
             assert after is not None
-            found.judged("C5")
+            findings.judged("C5")
             if (
                 before is not None
                 and after.offset < before.offset
                 and not _may_fall(rereads.get(tp, ()), before, after)
-                and not any(each.brings(tp, before, after) for each in delays)
+                and not any(delay.brings(tp, before, after) for delay in delays)
             ):
                 message = f"the committed offset of {named(tp)} fell from {before.offset} to {after.offset}"
-                found.broken("C5", message, before.event, after.event)
+                findings.broken("C5", message, before.event, after.event)
             position = _reached(reached[tp], after.mono_ns, tp in rereads)
             if not all_told:
-                found.not_judged("C5", "a member of the group writes no events, so its positions are unknown")
+                findings.not_judged("C5", "a member of the group writes no events, so its positions are unknown")
             elif after.offset > position:
                 message = f"offset {after.offset} of {named(tp)} was committed, but only {position} had been consumed"
-                found.broken("C5", message, after.event)
-    _accepted_from_owners(record, found)
+                findings.broken("C5", message, after.event)
+    _accepted_from_owners(record, findings)
 
 
 def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
@@ -204,20 +204,20 @@ def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
 
 def _rereads(record: GroupRecord) -> dict[TopicPartition, list[_Reread]]:
     """The group's first read, at each truncation or later, that begins where the log then ended."""
-    left = {tp: list(each) for tp, each in record.truncated.items()}
-    found: dict[TopicPartition, list[_Reread]] = {}
+    left = {tp: list(truncations) for tp, truncations in record.truncated.items()}
+    rereads: dict[TopicPartition, list[_Reread]] = {}
     if not left:
-        return found
+        return rereads
     for _, tp, run in _consumed(record):
-        for each in tuple(left.get(tp, ())):
-            if run.first == each.offset and run.event.mono_ns >= each.event.mono_ns:
-                found.setdefault(tp, []).append(_Reread(each, run.event))
-                left[tp].remove(each)
-    return found
+        for truncation in tuple(left.get(tp, ())):
+            if run.first == truncation.offset and run.event.mono_ns >= truncation.event.mono_ns:
+                rereads.setdefault(tp, []).append(_Reread(truncation, run.event))
+                left[tp].remove(truncation)
+    return rereads
 
 
 def _excused(rereads: Sequence[_Reread], run: _Run, behind: int) -> bool:
-    return any(each.excuses(run, behind) for each in rereads)
+    return any(reread.excuses(run, behind) for reread in rereads)
 
 
 def _delays(record: GroupRecord) -> list[_Delay]:
@@ -225,7 +225,7 @@ def _delays(record: GroupRecord) -> list[_Delay]:
 
     The delayed copy still arrives, and the coordinator accepts it: Kafka does not order the commits of a member.
     """
-    found = []
+    delays = []
     ends = [e for e in record.events["fault_end"] if e.data["fault"] == "delay"]
     for begin in record.events["fault_begin"]:
         if begin.data["fault"] != "delay" or begin.data.get("params", {}).get("side") != "request":
@@ -233,8 +233,8 @@ def _delays(record: GroupRecord) -> list[_Delay]:
         process = begin.member, begin.incarnation
         mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)
         end_ns = min(mine, default=record.last_ns)
-        found.append(_Delay(end_ns, list(_commits_after(record, process, begin.mono_ns))))
-    return found
+        delays.append(_Delay(end_ns, list(_commits_after(record, process, begin.mono_ns))))
+    return delays
 
 
 def _commits_after(record: GroupRecord, process: Process, since_ns: int) -> Iterator[Event]:
@@ -263,7 +263,7 @@ def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bo
     )
 
 
-def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
+def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
     own = own_intervals(record)
     begun: dict[Process, Event] = {}
     for event in sorted(record.events["commit_begin"] + record.events["commit_ok"], key=lambda e: (e.mono_ns, e.seq)):
@@ -273,22 +273,22 @@ def _accepted_from_owners(record: GroupRecord, found: Findings) -> None:
             continue
         begin = begun.get(process, event)
         if (without := _out_of(record, process, begin, event)) is not None:
-            found.judged("C5")
+            findings.judged("C5")
             message = (
                 f"{event.member} began a commit {(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation "
                 f"{without.number} was committed without it, and the commit was accepted"
             )
-            found.broken("C5", message, without.event, begin, event)
+            findings.broken("C5", message, without.event, begin, event)
         for row in event.data["offsets"]:
             tp = TopicPartition(row["topic"], row["partition"])
-            found.judged("C5")
+            findings.judged("C5")
             spans = own[(record.group, event.member or "", event.incarnation), tp]
             span = _own_at(spans, event.mono_ns)
             if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
                 message = (
                     f"a commit of {event.member} for {named(tp)} was accepted, although it does not own the partition"
                 )
-                found.broken("C5", message, begin, event, None if span is None else span.end)
+                findings.broken("C5", message, begin, event, None if span is None else span.end)
 
 
 def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
@@ -301,7 +301,7 @@ def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event
     return generations[at]
 
 
-def in_order(run: RunRecord, found: Findings) -> None:
+def in_order(run: RunRecord, findings: Findings) -> None:
     """K2: records of one key from one producer lie in each partition in the order in which they were sent.
 
     Records lost in the same truncation (``truncated``) belong to a separate log.
@@ -310,7 +310,7 @@ def in_order(run: RunRecord, found: Findings) -> None:
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
         producer, _, number = ack.data["value_id"].rpartition("-")
         if not number.isdigit():
-            found.not_judged("K2", "its producer did not number its records")
+            findings.not_judged("K2", "its producer did not number its records")
             continue
         lost = lost_with(ack, run.truncated) if run.truncated else None
         place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost
@@ -318,38 +318,38 @@ def in_order(run: RunRecord, found: Findings) -> None:
         last[place] = int(number), ack
         if before is None:
             continue
-        found.judged("K2")
+        findings.judged("K2")
         if int(number) < before[0]:
             message = (
                 f"two records of one key are in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
                 f"{ack.data['offset']}, after number {before[0]} at offset {before[1].data['offset']}"
             )
-            found.broken("K2", message, before[1], ack)
+            findings.broken("K2", message, before[1], ack)
 
 
-def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], found: Findings) -> None:
+def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], findings: Findings) -> None:
     """C3: once the group is drained, an owner has consumed every acknowledged record below its end offsets.
 
     Records lost in a truncation (``truncated``) are exempt. Records sent in their place must be consumed after it.
     """
     due, ends = due_records(record, acks)
     if not ends:
-        found.not_judged("C3", "the group was never drained")
+        findings.not_judged("C3", "the group was never drained")
         return
     if record.truncated and (gone := sum(1 for ack in acks if lost_with(ack, record.truncated))):
-        found.not_judged("C3", "its brokers lost the record", gone)
+        findings.not_judged("C3", "its brokers lost the record", gone)
     consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
         consumed[tp].extend(mine)
     for place, waiting in sorted(due.items()):
-        found.judged("C3", len(waiting))
+        findings.judged("C3", len(waiting))
         if lost := list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ()))):
             offsets = ", ".join(str(a.data["offset"]) for a in lost[:SHOWN])
             message = (
                 f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
                 f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
             )
-            found.broken("C3", message, *lost[:SHOWN], ends[place][1])
+            findings.broken("C3", message, *lost[:SHOWN], ends[place][1])
 
 
 def due_records(
@@ -375,12 +375,12 @@ def due_records(
     return due, ends
 
 
-def placement(run: RunRecord, found: Findings) -> None:
+def placement(run: RunRecord, findings: Findings) -> None:
     """K1: the partition required = chosen = acknowledged = read back, and no read-back lacks an acknowledged record.
 
     A truncation (``truncated``) breaks the law. A read-back is compared only with records sent on the same side of it.
     """
-    lost: dict[Truncation, list[Event]] = {each: [] for rows in run.truncated.values() for each in rows}
+    lost: dict[Truncation, list[Event]] = {loss: [] for rows in run.truncated.values() for loss in rows}
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
     ends = [
         (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
@@ -403,7 +403,7 @@ def placement(run: RunRecord, found: Findings) -> None:
         for step, seen, end in ends:
             if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
                 continue
-            if truncations and any(each.covers(data["offset"]) and each.between(ack, step) for each in truncations):
+            if truncations and any(loss.covers(data["offset"]) and loss.between(ack, step) for loss in truncations):
                 continue
             judged = True
             there = seen.get((data["topic"], data["partition"], data["offset"]))
@@ -414,18 +414,18 @@ def placement(run: RunRecord, found: Findings) -> None:
                     (ack, there)
                 )
         if judged:
-            found.judged("K1")
+            findings.judged("K1")
         else:
-            found.not_judged("K1", "neither predicted nor read back")
-    for each, acks in lost.items():
+            findings.not_judged("K1", "neither predicted nor read back")
+    for loss, acks in lost.items():
         message = (
-            f"the brokers lost offsets {each.offset}-{each.end - 1} of {named(each.tp)}, {len(acks)} of which were "
-            f"acknowledged: its log ended at {each.end}, and at {each.offset} under the next leader"
+            f"the brokers lost offsets {loss.offset}-{loss.end - 1} of {named(loss.tp)}, {len(acks)} of which were "
+            f"acknowledged: its log ended at {loss.end}, and at {loss.offset} under the next leader"
         )
-        found.broken("K1", message, each.event, *acks[:SHOWN])
+        findings.broken("K1", message, loss.event, *acks[:SHOWN])
     for (what, partitioner, topic), cases in wrong.items():
         message = f"{len(cases)} record(s) of {topic} sent through {partitioner!r} {what}"
-        found.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
+        findings.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
 
 
 def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequence[Truncation]) -> Iterator[Event]:
@@ -485,12 +485,12 @@ def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, 
 
 def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[int]]:
     """(process, topic-partition, offset) -> times at which it went back to that offset, monotonic ns."""
-    found: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
+    times: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
     for event in record.events["rewound"]:
         owner = record.group, event.member or "", event.incarnation
         for row in event.data["offsets"]:
-            found[owner, TopicPartition(row["topic"], row["partition"]), row["offset"]].append(event.mono_ns)
-    return found
+            times[owner, TopicPartition(row["topic"], row["partition"]), row["offset"]].append(event.mono_ns)
+    return times
 
 
 def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
@@ -511,11 +511,11 @@ def _own_at(spans: Sequence[Span], at_ns: int) -> Span | None:
 
 
 def _commits(record: GroupRecord) -> dict[TopicPartition, list[_Commit]]:
-    found: dict[TopicPartition, list[_Commit]] = defaultdict(list)
+    commits: dict[TopicPartition, list[_Commit]] = defaultdict(list)
     for event in sorted(record.events["offset_committed"], key=lambda e: e.seq):
         tp = TopicPartition(event.data["topic"], event.data["partition"])
-        found[tp].append(_Commit(event.mono_ns, event.data["offset"], event))
-    return found
+        commits[tp].append(_Commit(event.mono_ns, event.data["offset"], event))
+    return commits
 
 
 def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Commit]:
@@ -523,7 +523,7 @@ def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Co
 
     Empty if no commit was known before.
     """
-    known = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
+    count = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
     return (
-        [] if known == 0 else list(rows[known - 1 : bisect_right(rows, read_ns + _SLACK_NS, key=lambda c: c.mono_ns)])
+        [] if count == 0 else list(rows[count - 1 : bisect_right(rows, read_ns + _SLACK_NS, key=lambda c: c.mono_ns)])
     )

@@ -28,22 +28,22 @@ NOTICED_MS = 1000
 """Time beyond the metadata's age in which a group with heartbeats of `BEAT_MS` may join and assign again."""
 
 
-def needless_revokes(transition: Transition, found: Findings) -> None:
+def needless_revokes(transition: Transition, findings: Findings) -> None:
     """R3: under a cooperative assignor, no partition is revoked that its member has before and after one trigger.
 
     Members that also offer an eager assignor, as during a rolling change, revoke everything (KIP-429).
     """
-    if transition.protocol not in transition.record.cooperative_protocols or _unclear("R3", transition, found):
+    if transition.protocol not in transition.record.cooperative_protocols or _unclear("R3", transition, findings):
         return
     if transition.before is None or transition.rest is None or transition.trigger is None:
         return
     if transition.due_requests + bool(transition.triggers) > 1:
-        found.not_judged("R3", "several triggers overlap")
+        findings.not_judged("R3", "several triggers overlap")
         return
     after = transition.after.owners
     names = {transition.after.identities[m]: name for m, name in transition.after.names.items()}
     kept = {tp: names[owner] for tp, owner in transition.before.owners.items() if after.get(tp) == owner}
-    found.judged("R3", len(kept))
+    findings.judged("R3", len(kept))
     for span in transition.record.ended(transition.rest.mono_ns + 1, transition.end.mono_ns):
         if span.interval.end_kind != "revoked" or kept.get(span.tp) != span.interval.member:
             continue
@@ -51,50 +51,50 @@ def needless_revokes(transition: Transition, found: Findings) -> None:
             message = (
                 f"{named(span.tp)} was revoked from {span.interval.member} and assigned to it again, for one trigger"
             )
-            found.broken("R3", message, span.start, span.end, transition.trigger, transition.after.event)
+            findings.broken("R3", message, span.start, span.end, transition.trigger, transition.after.event)
 
 
-def fewest_moves(transition: Transition, found: Findings) -> None:
+def fewest_moves(transition: Transition, findings: Findings) -> None:
     """R4: our sticky assignors move no more partitions than balance needs.
 
     Judged for one trigger, if all members have the same subscription and none has a rack (racks precede moves).
     """
     if transition.after.by_broker and transition.trigger is not None:
-        found.not_judged("R4", "the broker's assignor decides, which does not promise the fewest moves")
+        findings.not_judged("R4", "the broker's assignor decides, which does not promise the fewest moves")
         return
-    if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, found):
+    if transition.protocol not in ("sticky", "compact-sticky", COOPERATIVE) or _unclear("R4", transition, findings):
         return
     if transition.before is None or transition.trigger is None:
         return
     if not transition.record.led_by_ours(transition.after):
         ran = transition.record.strategy_of_leader(transition.after)
-        found.not_judged("R4", f"the leader ran {ran}, which does not minimise moves")
+        findings.not_judged("R4", f"the leader ran {ran}, which does not minimise moves")
         return
     if any(_spread_first(transition.record.strategy_of(m, transition.protocol)) for m in transition.after.assigned):
-        found.not_judged("R4", "a member's goals put spread before moves")
+        findings.not_judged("R4", "a member's goals put spread before moves")
         return
-    if not _alike(transition.before, transition.after, found):
-        found.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")
+    if not _alike(transition.before, transition.after, findings):
+        findings.not_judged("R4", "members' subscriptions differ, or members have racks, which outweigh moves")
         return
-    if _forgot(transition.before, transition, found):
-        found.not_judged("R4", "a member of another client joined again without a claim to partitions that it held")
+    if _forgot(transition.before, transition, findings):
+        findings.not_judged("R4", "a member of another client joined again without a claim to partitions that it held")
         return
     moved = moves(transition.before.owners, transition.after.owners)
     needed = needed_moves(transition.before, transition.after)
-    found.judged("R4")
+    findings.judged("R4")
     if len(moved) > needed:
         message = (
             f"{len(moved)} partitions changed owners between generation {transition.before.number} and "
             f"{transition.after.number}, {needed} moves are enough: {all_named(sorted(moved))}"
         )
-        found.broken("R4", message, transition.before.event, transition.trigger, transition.after.event)
+        findings.broken("R4", message, transition.before.event, transition.trigger, transition.after.event)
 
 
 def _spread_first(name: str) -> bool:
     return is_ours(name) and "spread" in options_of(name)[1].get("goals", ())
 
 
-def few_rounds(transition: Transition, found: Findings) -> None:
+def few_rounds(transition: Transition, findings: Findings) -> None:
     """R5: one trigger takes one generation, two under a cooperative assignor, none if only brokers were away briefly.
 
     Briefly means less than the shortest session of the group's members; a new coordinator starts each session again.
@@ -106,13 +106,13 @@ def few_rounds(transition: Transition, found: Findings) -> None:
 
     A rebalance that a member requested after its rest (`Transition.due_requests`) is one more trigger.
     """
-    if _unclear("R5", transition, found) or transition.trigger is None:
+    if _unclear("R5", transition, findings) or transition.trigger is None:
         return
     if transition.protocol is None:
-        found.not_judged("R5", "the assignor changed")
+        findings.not_judged("R5", "the assignor changed")
         return
     if _interrupts(transition.trigger):
-        found.not_judged("R5", _INTERRUPTED)
+        findings.not_judged("R5", _INTERRUPTED)
         return
     # Under KIP-848 a move takes one target, which its members reach one after the other.
     by_broker = all(generation.by_broker for generation in transition.generations)
@@ -121,7 +121,7 @@ def few_rounds(transition: Transition, found: Findings) -> None:
     limit = rounds_each * transition.due_requests
     if transition.triggers and not _back_soon(transition):
         limit += rounds_each
-    found.judged("R5")
+    findings.judged("R5")
     adopted = transition.record.adopted
     telling = transition.record.processes
     rounds = [
@@ -134,17 +134,17 @@ def few_rounds(transition: Transition, found: Findings) -> None:
             f"{_causes(transition)} took {len(rounds)} generations, {limit} are enough: "
             f"{', '.join(str(g.number) for g in rounds)}"
         )
-        found.broken("R5", message, transition.trigger, *(g.event for g in rounds))
+        findings.broken("R5", message, transition.trigger, *(g.event for g in rounds))
     most = max(1, limit) * (1 + len(transition.after.assigned))
     if len(transition.generations) > most:
         message = (
             f"{_causes(transition)} made {len(transition.generations)} generations, most of them not adopted "
             f"by all members; the limit for {len(transition.after.assigned)} members is {most}"
         )
-        found.broken("R5", message, transition.trigger, transition.generations[0].event, transition.after.event)
+        findings.broken("R5", message, transition.trigger, transition.generations[0].event, transition.after.event)
 
 
-def noticed_in_time(transition: Transition, found: Findings) -> None:
+def noticed_in_time(transition: Transition, findings: Findings) -> None:
     """T1: a dead member is removed when its session ends and not before; a leaving member within two heartbeats.
 
     T2: a member that stops polling is removed when its poll interval ends and not before.
@@ -158,10 +158,10 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
         ("T2", "max_poll_interval_ms") if dying[0].data.get("fault") == "stall" else ("T1", "session_timeout_ms")
     )
     trigger = transition.trigger
-    if _unclear(law, transition, found) or trigger is None or transition.before is None or trigger not in dying:
+    if _unclear(law, transition, findings) or trigger is None or transition.before is None or trigger not in dying:
         return
     if _interrupts(trigger):
-        found.not_judged(law, _INTERRUPTED)
+        findings.not_judged(law, _INTERRUPTED)
         return
     start = transition.record.starts.get((trigger.member, trigger.incarnation))
     config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
@@ -169,11 +169,11 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     if trigger.member not in transition.before.names.values():
         return
     if session is None or heartbeat is None:
-        found.not_judged(law, f"the history does not have a member's {bound} and heartbeat interval")
+        findings.not_judged(law, f"the history does not have a member's {bound} and heartbeat interval")
         return
     without = next((g for g in transition.generations if trigger.member not in g.names.values()), None)
     if without is None:
-        found.not_judged(law, "it returned, or the group was stable, before its absence could be noticed")
+        findings.not_judged(law, "it returned, or the group was stable, before its absence could be noticed")
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
     after_ms = (without.completed_ns - trigger.mono_ns) / MS
@@ -182,19 +182,19 @@ def noticed_in_time(transition: Transition, found: Findings) -> None:
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
     if earliest is not None and after_ms < earliest and _was_hit(transition.record, trigger, session):
-        found.not_judged(law, "an earlier fault of the member ended less than a session before")
+        findings.not_judged(law, "an earlier fault of the member ended less than a session before")
         return
-    found.judged(law)
+    findings.judged(law)
     bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
     if silent_ms > latest:
         message = f"the group removed {trigger.member} {silent_ms:.0f} ms after its {_told(silent)}, not {bounds}"
-        found.broken(law, message, silent, without.event)
+        findings.broken(law, message, silent, without.event)
     elif earliest is not None and after_ms < earliest:
         message = f"the group removed {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
-        found.broken(law, message, trigger, without.event)
+        findings.broken(law, message, trigger, without.event)
 
 
-def topics_noticed(transition: Transition, found: Findings) -> None:
+def topics_noticed(transition: Transition, findings: Findings) -> None:
     """T3: a created, grown or deleted topic is reflected within the maximum metadata age plus a second.
 
     Time runs from the brokers' answer to the change (``admin_changed``) to the end of the generation's join: neither
@@ -210,15 +210,15 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     if not of_topics or transition.before is None:
         return
     if trigger is None:
-        found.not_judged("T3", transition.unclear or "several triggers overlap")
+        findings.not_judged("T3", transition.unclear or "several triggers overlap")
         return
     starts = [transition.record.start_of(m) for m in transition.after.assigned]
     configs = [s.data.get("config", {}) for s in starts if s is not None]
     ages = [config.get("metadata_max_age_ms") for config in configs]
     if len(ages) < len(starts) or None in ages:
-        found.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
+        findings.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
         return
-    found.judged("T3")
+    findings.judged("T3")
     if transition.after.by_broker:
         ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
     beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
@@ -231,7 +231,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
     try:
         wanted = {topic for m in transition.after.assigned for topic in transition.after.topics_of(m)}
     except WireError as error:
-        found.unknown.append(f"T3: a subscription of generation {transition.after.number} can't be read: {error}")
+        findings.unknown.append(f"T3: a subscription of generation {transition.after.number} can't be read: {error}")
         return
     for topic, count in ((t, n) for t, n in topics.items() if t in wanted or not n):
         latest = soonest + (REGEX_REFRESH_MS if resolves and topic not in by_name else 0)
@@ -243,7 +243,7 @@ def topics_noticed(transition: Transition, found: Findings) -> None:
                 + ("never" if after_ms is None else f"{after_ms:.0f} ms later")
                 + f", not within {latest} ms"
             )
-            found.broken("T3", message, trigger, None if seen is None else seen.event)
+            findings.broken("T3", message, trigger, None if seen is None else seen.event)
 
 
 def _made_ns(record: GroupRecord, change: Event) -> int:
@@ -252,34 +252,34 @@ def _made_ns(record: GroupRecord, change: Event) -> int:
     return next((at_ns for at_ns in sorted(answers) if at_ns >= change.mono_ns), change.mono_ns)
 
 
-def _unclear(law: str, transition: Transition, found: Findings) -> bool:
+def _unclear(law: str, transition: Transition, findings: Findings) -> bool:
     """Whether no single trigger explains the change; if so, the law is counted as skipped."""
     if transition.unclear is not None:
-        found.not_judged(law, transition.unclear)
+        findings.not_judged(law, transition.unclear)
     return transition.unclear is not None
 
 
-def _alike(before: Generation, after: Generation, found: Findings) -> bool:
+def _alike(before: Generation, after: Generation, findings: Findings) -> bool:
     try:
         return subscribe_alike(before, after)
     except WireError as error:
-        found.unknown.append(f"R4: a subscription can't be read: {error}")
+        findings.unknown.append(f"R4: a subscription can't be read: {error}")
         return False
 
 
-def _forgot(before: Generation, transition: Transition, found: Findings) -> bool:
+def _forgot(before: Generation, transition: Transition, findings: Findings) -> bool:
     """Whether a member of another client lacked claims to its partitions, so that our leader could not know them."""
     for generation in transition.generations:
-        for member_id, held in before.assigned.items():
+        for member_id, partitions in before.assigned.items():
             strategy = transition.record.strategy_of(member_id, generation.protocol)
             if member_id not in generation.assigned or is_ours(strategy):
                 continue
             try:
                 subscription = generation.subscription_of(member_id)
             except WireError as error:
-                found.unknown.append(f"R4: a subscription can't be read: {error}")
+                findings.unknown.append(f"R4: a subscription can't be read: {error}")
                 continue
-            if held - {*subscription.owned, *decode_sticky(subscription.user_data).owned}:
+            if partitions - {*subscription.owned, *decode_sticky(subscription.user_data).owned}:
                 return True
         before = generation
     return False
@@ -311,14 +311,14 @@ def _heard(trigger: Event, generation: Generation) -> bool:
         return True
     with suppress(WireError):  # unreadable bytes excuse nothing
         joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
-        return all(each == frozenset(topics) for each in joined)
+        return all(subscription == frozenset(topics) for subscription in joined)
     return True
 
 
 def _silent_since(record: GroupRecord, trigger: Event, without: Generation) -> Event:
     """The fault after which the process was silent until its removal: when a fault ends, its session may start anew."""
     process = trigger.member, trigger.incarnation
-    found, open_, last = trigger, {trigger.data["fault"]}, trigger
+    first_fault, open_, last = trigger, {trigger.data["fault"]}, trigger
     events = (e for kind in ("fault_begin", "fault_end") for e in record.events[kind])
     for event in sorted(events, key=lambda e: e.mono_ns):
         if (event.member, event.incarnation) != process:
@@ -331,7 +331,7 @@ def _silent_since(record: GroupRecord, trigger: Event, without: Generation) -> E
         if not open_:
             last = event
         open_.add(event.data["fault"])
-    return last if open_ else found
+    return last if open_ else first_fault
 
 
 def _was_hit(record: GroupRecord, trigger: Event, session_ms: int) -> bool:
@@ -353,10 +353,10 @@ def _interrupts(trigger: Event) -> bool:
 def _causes(transition: Transition) -> str:
     """The trigger and the requests of a transition, in words."""
     requests, early = len(transition.requests), len(transition.requests) - transition.due_requests
-    found = [f"one {_told(transition.triggers[0])}"] if transition.triggers else []
+    causes = [f"one {_told(transition.triggers[0])}"] if transition.triggers else []
     if requests:
-        found.append("one rebalance request" if requests == 1 else f"{requests} rebalance requests")
-    return " and ".join(found) + (f" ({early} too early or repeated)" if early else "")
+        causes.append("one rebalance request" if requests == 1 else f"{requests} rebalance requests")
+    return " and ".join(causes) + (f" ({early} too early or repeated)" if early else "")
 
 
 def _told(trigger: Event) -> str:

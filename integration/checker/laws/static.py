@@ -18,7 +18,7 @@ _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change"
 _CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
 
 
-def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
+def unnoticed_restart(record: GroupRecord, findings: Findings) -> None:
     """S1: a static member that returns within its session keeps its partitions, and other members notice nothing.
 
     Judged if the group was stable before, and nothing else happened before the member returned.
@@ -29,10 +29,10 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
         if left is None or back is None or left.mono_ns > back.mono_ns:
             continue  # it never returned, or took the id of a running process
         if rest is None:
-            found.not_judged("S1", "the group was not stable before")
+            findings.not_judged("S1", "the group was not stable before")
             continue
         if not _in_session(old, left, back):
-            found.not_judged(
+            findings.not_judged(
                 "S1", "it did not return within its session, or the history does not have the session timeout"
             )
             continue
@@ -40,28 +40,28 @@ def unnoticed_restart(record: GroupRecord, found: Findings) -> None:
         processes = {_process(old), _process(new)}
         others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
         if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
-            found.not_judged("S1", "another trigger overlaps")
+            findings.not_judged("S1", "another trigger overlaps")
             continue
-        found.judged("S1")
+        findings.judged("S1")
         if back.data["generation"] != generation.number:
             message = (
                 f"{new.member} returned {(back.mono_ns - left.mono_ns) / MS:.0f} ms after it had left, within its "
                 f"session, but the group rebalanced from generation {generation.number} to {back.data['generation']}"
             )
-            found.broken("S1", message, left, back)
+            findings.broken("S1", message, left, back)
         for event in (e for kind in _CALLBACKS for e in record.events[kind] if _process(e) not in processes):
             if left.mono_ns < event.mono_ns < back.mono_ns:
-                found.broken(
+                findings.broken(
                     "S1", f"{event.member} had to rebalance because of the restart of {new.member}", left, event, back
                 )
         had = {tp for m, tps in generation.assigned.items() if m == _id_of(record, old) for tp in tps}
         got = set(partitions_of(back))
         if had != got:
             message = f"{new.member} had {_list(had)} and returned to {_list(got)}"
-            found.broken("S1", message, generation.event, back)
+            findings.broken("S1", message, generation.event, back)
 
 
-def fenced(record: GroupRecord, found: Findings) -> None:
+def fenced(record: GroupRecord, findings: Findings) -> None:
     """S2: a static member whose instance id another process took consumes and commits nothing more.
 
     The id is taken once the coordinator has committed it, even if the newer process never learns of that. Under the
@@ -69,40 +69,40 @@ def fenced(record: GroupRecord, found: Findings) -> None:
     """
     for old, new in _successors(record):
         if record.speaks_consumer(_process(new)):
-            _refused(record, old, new, found)
+            _refused(record, old, new, findings)
     for fencing in fencings(record):
         if record.speaks_consumer(_process(fencing.new)):
             continue
         old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
         if "heartbeat_interval_ms" not in old.data.get("config", {}):
-            found.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
+            findings.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
             continue
         if ended is not None and ended.mono_ns <= taken.mono_ns:
             continue
-        found.judged("S2")
+        findings.judged("S2")
         for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
-            told = (e for e in record.events[kind] if _process(e) == _process(old))
-            late = [e for e in told if e.mono_ns > fencing.heard_by_ns]
+            events = (e for e in record.events[kind] if _process(e) == _process(old))
+            late = [e for e in events if e.mono_ns > fencing.heard_by_ns]
             if late:
                 message = (
                     f"{old.member} still {what} {(late[-1].mono_ns - taken.mono_ns) / MS:.0f} ms after "
                     f"{fencing.new.member} had taken its instance id {old.instance_id!r}"
                 )
-                found.broken("S2", message, taken, late[0], late[-1])
+                findings.broken("S2", message, taken, late[0], late[-1])
 
 
-def _refused(record: GroupRecord, old: Event, new: Event, found: Findings) -> None:
+def _refused(record: GroupRecord, old: Event, new: Event, findings: Findings) -> None:
     ended = _end_of(record, old)
     if ended is not None and ended.mono_ns <= new.mono_ns:
         return
-    found.judged("S2")
+    findings.judged("S2")
     taken = next((fencing.at for fencing in fencings(record) if fencing.new is new), None)
     if taken is not None and (ended is None or taken.mono_ns < ended.mono_ns):
         message = (
             f"the coordinator let {new.member} join with the instance id {new.instance_id!r}, which the running member "
             f"{old.member} had"
         )
-        found.broken("S2", message, old, taken)
+        findings.broken("S2", message, old, taken)
 
 
 def _successors(record: GroupRecord) -> list[tuple[Event, Event]]:

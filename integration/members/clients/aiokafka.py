@@ -78,7 +78,7 @@ def aiokafka_assignor(name: str, rack: str | None = None) -> Any:
         return Assignor(bare, **{"rack": rack, **options})
     place, _, bare = name.partition(":")
     if place != PEER or bare not in _PEER_ASSIGNORS:
-        raise UnknownName("assignor for aiokafka", name, [f"{PEER}:{each}" for each in _PEER_ASSIGNORS])
+        raise UnknownName("assignor for aiokafka", name, [f"{PEER}:{assignor}" for assignor in _PEER_ASSIGNORS])
     return _PEER_ASSIGNORS[bare]
 
 
@@ -93,17 +93,17 @@ class _ObservedAssignor:
         return self._inner.metadata(topics)
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> Any:
-        counts = partition_counts(cluster, {topic for each in members.values() for topic in each.subscription})
+        counts = partition_counts(cluster, {topic for metadata in members.values() for topic in metadata.subscription})
         replicas, leaders = racks(cluster, counts)
-        told = {"generation": self._member.joined_generation, "protocol": self.name}
+        fields = {"generation": self._member.joined_generation, "protocol": self.name}
         self._member.write(
-            "assign_begin", **told, members=[*members], topics=counts, leaders=leaders,
-            racks={topic: [sorted(each) for each in rows] for topic, rows in replicas.items()},
+            "assign_begin", **fields, members=[*members], topics=counts, leaders=leaders,
+            racks={topic: [sorted(partition_racks) for partition_racks in rows] for topic, rows in replicas.items()},
         )  # fmt: skip
         begun = time.monotonic_ns()
         self._member.in_assign()
         assignment = self._inner.assign(cluster, members)
-        self._member.write("assign_end", **told, duration_us=(time.monotonic_ns() - begun) // 1000)
+        self._member.write("assign_end", **fields, duration_us=(time.monotonic_ns() - begun) // 1000)
         return assignment
 
     def on_assignment(self, assignment: Any) -> None:

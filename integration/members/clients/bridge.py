@@ -106,10 +106,10 @@ class BridgeMember:
             KeyboardInterrupt, Failure: As requested.
         """
         config = self._config
-        told = config.start([assignor.name for assignor in self._assignors], config.assignors)
-        told["config"] |= {"finishes": True, **self._app}
-        told["config"]["max_poll_interval_ms"] = self._settings.get("max.poll.interval.ms", 300_000)
-        self.write("start", **told)
+        start_event = config.start([assignor.name for assignor in self._assignors], config.assignors)
+        start_event["config"] |= {"finishes": True, **self._app}
+        start_event["config"]["max_poll_interval_ms"] = self._settings.get("max.poll.interval.ms", 300_000)
+        self.write("start", **start_event)
         with BridgedConsumer(
             self._consumer_config(), self._assignors, control={"retry_backoff_ms": 50}
         ) as self._bridge:
@@ -153,7 +153,7 @@ class BridgeMember:
 
     def _callback(self, name: str) -> Callable[[Any, Iterable[Any]], None]:
         def tell(_bridge: Any, partitions: Iterable[Any]) -> None:
-            rows = partitions_json((each.topic, each.partition) for each in partitions)
+            rows = partitions_json((tp.topic, tp.partition) for tp in partitions)
             for edge in ("begin", "end"):
                 self.write(f"{name}_{edge}", generation=self._generation, partitions=rows)
                 if (name, edge) == ("revoke", "begin") and rows:
@@ -183,7 +183,7 @@ class BridgeMember:
         try:
             with self._interrupts:
                 if self._app["app_batch"] == 1:
-                    batch = [each for each in [self._bridge.poll(_POLL_S)] if each is not None]
+                    batch = [message for message in [self._bridge.poll(_POLL_S)] if message is not None]
                 else:
                     batch = self._bridge.consume(self._app["app_batch"], _POLL_S)
         except KeyboardInterrupt:
@@ -193,16 +193,17 @@ class BridgeMember:
             if not error.retriable:
                 raise
             self.write("error", error=type(error).__name__, fatal=False, message=str(error))
-        for told in filter(None, (each.error() for each in batch)):  # librdkafka goes on after each of them
-            self.write("error", error=told.name(), fatal=False, message=told.str())
-        batch = [each for each in batch if each.error() is None]
+        # librdkafka goes on after each of them
+        for message_error in filter(None, (message.error() for message in batch)):
+            self.write("error", error=message_error.name(), fatal=False, message=message_error.str())
+        batch = [message for message in batch if message.error() is None]
         if batch:
             self._tell("consume", batch)
         return batch
 
     def _hand_over(self, timeout_s: float) -> None:
         for received in self._bridge.leave(timeout_s, self._app["app_batch"]):
-            batch = [each for each in received if each.error() is None]
+            batch = [message for message in received if message.error() is None]
             if batch:
                 self._tell("consume", batch)
                 self._work_on(batch)
@@ -225,13 +226,13 @@ class BridgeMember:
 
     def _tell(self, kind: str, messages: Iterable[Any]) -> None:
         read: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for each in messages:
-            size = len(each.key() or b"") + len(each.value() or b"")
-            read.setdefault((each.topic(), each.partition()), []).append((each.offset(), size))
+        for message in messages:
+            size = len(message.key() or b"") + len(message.value() or b"")
+            read.setdefault((message.topic(), message.partition()), []).append((message.offset(), size))
         self.write(kind, offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
     def _commit(self, batch: Sequence[Any], message: Any = None) -> None:
-        ends = {(each.topic(), each.partition()): each.offset() + 1 for each in batch}
+        ends = {(record.topic(), record.partition()): record.offset() + 1 for record in batch}
         rows = [{"topic": topic, "partition": p, "offset": end} for (topic, p), end in sorted(ends.items())]
         self.write("commit_begin", offsets=rows)
         try:

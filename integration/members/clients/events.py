@@ -21,16 +21,16 @@ def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str,
 
     A gap ends a run, so that a lost record shows.
     """
-    found: list[dict[str, Any]] = []
+    ranges: list[dict[str, Any]] = []
     for offset, size in read:
-        if found and offset == found[-1]["last"] + 1:
-            found[-1]["last"] = offset
-            found[-1]["count"] += 1
-            found[-1]["bytes"] += size
+        if ranges and offset == ranges[-1]["last"] + 1:
+            ranges[-1]["last"] = offset
+            ranges[-1]["count"] += 1
+            ranges[-1]["bytes"] += size
         else:
             first = {"first": offset, "last": offset, "count": 1, "bytes": size}
-            found.append({"topic": tp[0], "partition": tp[1], **first})
-    return found
+            ranges.append({"topic": tp[0], "partition": tp[1], **first})
+    return ranges
 
 
 def record_size(record: Any) -> int:

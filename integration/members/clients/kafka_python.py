@@ -248,8 +248,8 @@ class KafkaPythonMember:
     def commit_due(self) -> None:
         """Commit consumed records. With ``app_commit_ms``, commit only that often and repeat refused commits."""
         again = self._commit_s > 0
-        held = self._consumer.assignment() if again else set(self._due)
-        offsets = {tp: offset for tp, offset in self._due.items() if tp in held}
+        partitions = self._consumer.assignment() if again else set(self._due)
+        offsets = {tp: offset for tp, offset in self._due.items() if tp in partitions}
         if not offsets or time.monotonic() - self._committed_s < self._commit_s:
             return
         self._due, self._committed_s = {}, time.monotonic()

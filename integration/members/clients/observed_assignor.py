@@ -74,16 +74,16 @@ class ObservedAssignor(AbstractPartitionAssignor):
             leaders=leader_racks(cluster, topics),
         )
         begun = time.monotonic_ns()
-        told: dict[str, Any] = {"generation": generation, "protocol": self.name}
+        fields: dict[str, Any] = {"generation": generation, "protocol": self.name}
         try:
             self._listener.in_assign()
             assignment = self._inner.assign(cluster, members)
         except BaseException as error:
-            told["error"] = f"{type(error).__name__}: {error}"
+            fields["error"] = f"{type(error).__name__}: {error}"
             raise
         finally:
-            told["duration_us"] = (time.monotonic_ns() - begun) // 1000
-            self._listener.write("assign_end", **told)
+            fields["duration_us"] = (time.monotonic_ns() - begun) // 1000
+            self._listener.write("assign_end", **fields)
         return assignment
 
     def on_assignment(self, assignment: Any, generation: int) -> None:

@@ -29,4 +29,4 @@ class Work:
         if (changed := self._file.stat().st_mtime_ns) != self._changed:
             self._changed, self._seconds = changed, json.loads(self._file.read_text("utf-8"))
         rest = self._seconds.get("*", 0.0)
-        time.sleep(sum(len(each) * self._seconds.get(f"{tp[0]}-{tp[1]}", rest) for tp, each in polled.items()))
+        time.sleep(sum(len(records) * self._seconds.get(f"{tp[0]}-{tp[1]}", rest) for tp, records in polled.items()))

@@ -76,8 +76,8 @@ def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None
 
 def _survived(error: Any) -> None:
     """Report an error after which the member goes on."""
-    said = error.args[0]
-    say("error", error=said.name(), message=said.str())
+    kafka_error = error.args[0]
+    say("error", error=kafka_error.name(), message=kafka_error.str())
 
 
 def _passes(error: Any) -> bool:
@@ -120,26 +120,26 @@ class _Batches:
             return
         number, records = next(self._numbers), self._records
         self._records = []
-        ends = {(each.topic(), each.partition()): each.offset() + 1 for each in records}
+        ends = {(record.topic(), record.partition()): record.offset() + 1 for record in records}
         due = [TopicPartition(*place, offset) for place, offset in sorted(ends.items())]
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": tp.offset} for tp in due]
         say("records_taken")
         self._producer.begin_transaction()
-        told = {"offsets": rows, "transaction": number}
+        fields = {"offsets": rows, "transaction": number}
         headers = [(AUTHOR, author(self._config, number))]
         try:
-            for each in records:
-                self._producer.produce(self._config.output, each.value(), each.key(), headers=headers)
+            for record in records:
+                self._producer.produce(self._config.output, record.value(), record.key(), headers=headers)
             time.sleep(self._work_s)
-            say("transaction_ending", **told)
+            say("transaction_ending", **fields)
             transactional(self._producer.send_offsets_to_transaction, due, self._membership)
             transactional(self._producer.commit_transaction)
         except (KafkaException, CallOverdue) as error:
-            say("offsets_committed", **told, success=False, error=str(error))
+            say("offsets_committed", **fields, success=False, error=str(error))
             self._abort(error)
             self._rewind(due)
         else:
-            say("offsets_committed", **told, success=True)
+            say("offsets_committed", **fields, success=True)
 
     def _abort(self, error: Exception) -> None:
         from confluent_kafka import KafkaException
@@ -161,8 +161,8 @@ class _Batches:
     def _rewind(self, taken: Iterable[Any]) -> None:
         from confluent_kafka import TopicPartition
 
-        held = {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
-        mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in held]
+        assignment = {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
+        mine = [TopicPartition(tp.topic, tp.partition) for tp in taken if (tp.topic, tp.partition) in assignment]
         rows = []
         for tp in self._committed(mine):
             tp.offset = max(tp.offset, 0)  # without a commit, restart at the beginning like `auto.offset.reset`
@@ -177,10 +177,10 @@ class _Batches:
         deadline = time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000
         while True:
             try:
-                known: Sequence[Any] = self._consumer.committed(partitions, TIMEOUT_S)
+                offsets: Sequence[Any] = self._consumer.committed(partitions, TIMEOUT_S)
                 # An offset with an error is none: to begin at 0 would make all outputs again.
-                if (refused := next((tp.error for tp in known if tp.error is not None), None)) is None:
-                    return known
+                if (refused := next((tp.error for tp in offsets if tp.error is not None), None)) is None:
+                    return offsets
                 raise KafkaException(refused)
             except KafkaException as error:
                 if not _passes(error) or time.monotonic() > deadline:

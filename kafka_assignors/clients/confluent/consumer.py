@@ -122,7 +122,7 @@ class BridgedConsumer:
         self._must_be_open()
         self._await_work()
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost or on_revoke
-        what = {"pattern": "|".join(f"(?:{each})" for each in patterns)} if patterns else {"topics": list(topics)}
+        what = {"pattern": "|".join(f"(?:{pattern})" for pattern in patterns)} if patterns else {"topics": list(topics)}
         self._control.subscribe(listener=_BridgeListener(self), **what)
 
     def poll(self, timeout: float | None = None) -> Any:
@@ -171,7 +171,9 @@ class BridgedConsumer:
                 break
         batch = [] if fenced else delivery.messages[:num_messages]
         if batch and self._meters:
-            counts: dict[tuple[str, int], int] = Counter(partition_of(each) for each in batch if each.error() is None)
+            counts: dict[tuple[str, int], int] = Counter(
+                partition_of(message) for message in batch if message.error() is None
+            )
             for meter in self._meters:
                 meter.handed(counts, time.monotonic())
         number = len(batch)
@@ -209,7 +211,7 @@ class BridgedConsumer:
         if message is not None:
             wanted = {partition_of(message): message.offset() + 1}
         elif offsets is not None:
-            wanted = {TopicPartition(each.topic, each.partition): each.offset for each in offsets}
+            wanted = {TopicPartition(tp.topic, tp.partition): tp.offset for tp in offsets}
         else:
             self._delivery.finish()
             wanted = dict(self._delivery.finished)
@@ -225,7 +227,7 @@ class BridgedConsumer:
             self._delivery.committed(wanted)
         if inside or asynchronous:
             return None
-        return [confluent_kafka.TopicPartition(*each, offset) for each, offset in sorted(wanted.items())]
+        return [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in sorted(wanted.items())]
 
     def assignment(self) -> list[Any]:
         """The partitions owned now, as confluent ``TopicPartition``s."""
@@ -366,23 +368,23 @@ class BridgedConsumer:
 
     def _load_meters(self) -> list[Meter]:
         """The meters of its assignors. They see this consumer's messages; the control plane has none."""
-        found = []
+        meters = []
         for assignor in private.consumer.assignors(private.consumer.coordinator_of(self._control)):
             assignor = inspect.unwrap(assignor)
             if isinstance(assignor, MemberByWork) and assignor.meter is not None:
                 assignor.measure_by(self._progress)
-                found.append(assignor.meter)
-        return found
+                meters.append(assignor.meter)
+        return meters
 
     def _progress(self) -> list[tuple[TopicPartition, int, int | None]]:
         """Of each owned partition with a known position: the next message to hand out, and the known end offset."""
-        found = []
-        for each in self.consumer.position(_confluent(self._delivery.owned)):
-            if each.offset >= 0:
-                low_high = self.consumer.get_watermark_offsets(each, cached=True)
+        positions = []
+        for tp in self.consumer.position(_confluent(self._delivery.owned)):
+            if tp.offset >= 0:
+                low_high = self.consumer.get_watermark_offsets(tp, cached=True)
                 end = low_high[1] if low_high is not None and low_high[1] >= 0 else None
-                found.append((TopicPartition(each.topic, each.partition), each.offset, end))
-        return found
+                positions.append((TopicPartition(tp.topic, tp.partition), tp.offset, end))
+        return positions
 
     def _await_work(self) -> None:
         """Wait for work whose end the caller missed due to an interrupt, because it changes the state of messages."""
@@ -417,7 +419,7 @@ class BridgedConsumer:
         if failed:
             retry_s = _RETRY_S if isinstance(answer, RetriableError) else self._commit_every_s
             self._next_try = time.monotonic() + retry_s
-            partitions = [TopicPartition(*each) for each in offsets]
+            partitions = [TopicPartition(*tp) for tp in offsets]
             log.warning(
                 "offsets of %s are not committed yet; the next attempt is in %g s: %s",
                 _named(partitions),
@@ -441,8 +443,8 @@ class BridgedConsumer:
 
     def _take_again(self) -> None:
         """Seek back to the message that an interrupted confluent-kafka call dropped: at most one, the last."""
-        known = self.consumer.position(_confluent(self._delivery.owned))
-        positions = {TopicPartition(each.topic, each.partition): each.offset for each in known if each.offset >= 0}
+        partitions = self.consumer.position(_confluent(self._delivery.owned))
+        positions = {TopicPartition(tp.topic, tp.partition): tp.offset for tp in partitions if tp.offset >= 0}
         for place, offset in self._delivery.dropped(positions).items():
             self.consumer.seek(confluent_kafka.TopicPartition(*place, offset))
         self._taking = False
@@ -456,20 +458,20 @@ class _BridgeListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[tuple[str, int]]) -> None:
         bridge = self._bridge
-        added = {TopicPartition(*each) for each in assigned} - bridge._delivery.owned
+        added = {TopicPartition(*tp) for tp in assigned} - bridge._delivery.owned
         bridge._delivery.gain(added)
-        told = _confluent(added)
+        partitions = _confluent(added)
         try:
-            self._call(bridge._on_assign, told)
+            self._call(bridge._on_assign, partitions)
         finally:
-            bridge.consumer.incremental_assign(told)
+            bridge.consumer.incremental_assign(partitions)
             await self._commit(bridge._asked)
 
     async def on_partitions_revoked(self, revoked: Iterable[tuple[str, int]]) -> None:
         bridge, delivery = self._bridge, self._bridge._delivery
         partitions = self._stop_fetching(revoked)
         if bridge._auto_commit:
-            delivery.ask({each: delivery.finished[each] for each in partitions & delivery.finished.keys()})
+            delivery.ask({tp: delivery.finished[tp] for tp in partitions & delivery.finished.keys()})
         try:
             self._call(bridge._on_revoke if partitions else None, _confluent(partitions))
         finally:
@@ -488,7 +490,7 @@ class _BridgeListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
                 log.warning("offsets of %s are not committed: the member is out of its group", _named(bridge._asked))
 
     def _stop_fetching(self, partitions: Iterable[tuple[str, int]]) -> set[TopicPartition]:
-        gone = {TopicPartition(*each) for each in partitions} & self._bridge._delivery.owned
+        gone = {TopicPartition(*tp) for tp in partitions} & self._bridge._delivery.owned
         if gone:
             self._bridge.consumer.incremental_unassign(_confluent(gone))
         return gone
@@ -520,12 +522,12 @@ class _BridgeListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def _named(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{each.topic}-{each.partition}" for each in sorted(partitions))
+    return ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(partitions))
 
 
 def _offsets(offsets: Mapping[TopicPartition, int]) -> dict[Any, Any]:
-    return {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
+    return {KafkaTopicPartition(*tp): OffsetAndMetadata(offset, "", -1) for tp, offset in offsets.items()}
 
 
 def _confluent(partitions: Iterable[TopicPartition]) -> list[Any]:
-    return [confluent_kafka.TopicPartition(each.topic, each.partition) for each in sorted(partitions)]
+    return [confluent_kafka.TopicPartition(tp.topic, tp.partition) for tp in sorted(partitions)]

@@ -53,8 +53,8 @@ class Delivery:
         self.returned = sum(map(self._stays, self.messages[: self.returned]))
         self.messages[:] = filter(self._stays, self.messages)
         for offsets in (self.finished, self._asked, self._committed, self._sent or {}):
-            for each in partitions:
-                offsets.pop(each, None)
+            for tp in partitions:
+                offsets.pop(tp, None)
 
     def finish(self) -> None:
         """Mark the returned messages as finished."""
@@ -78,11 +78,11 @@ class Delivery:
             Partition -> the offset to read again. Correct for one message, so for one call of `poll`.
         """
         reached = self.finished | _ends(self.messages)
-        return {each: offset - 1 for each, offset in positions.items() if offset > 0 and reached.get(each) != offset}
+        return {tp: offset - 1 for tp, offset in positions.items() if offset > 0 and reached.get(tp) != offset}
 
     def ask(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Request a commit of offsets of owned partitions; earlier requests for other partitions remain."""
-        self._asked.update({each: offset for each, offset in offsets.items() if each in self.owned})
+        self._asked.update({tp: offset for tp, offset in offsets.items() if tp in self.owned})
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """Partition -> the offset to commit: requested, and not committed yet.
@@ -93,9 +93,9 @@ class Delivery:
         if partitions is None and self._sent is not None:
             return {}
         return {
-            each: offset
-            for each, offset in self._asked.items()
-            if (partitions is None or each in partitions) and self._committed.get(each) != offset
+            tp: offset
+            for tp, offset in self._asked.items()
+            if (partitions is None or tp in partitions) and self._committed.get(tp) != offset
         }
 
     def send(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -110,15 +110,15 @@ class Delivery:
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Record a commit requested by the caller. The messages below its offsets are finished."""
-        mine = {each: offset for each, offset in offsets.items() if each in self.owned}
-        busy = [each for each in self.messages[: self.returned] if not _below(each, mine)]
+        mine = {tp: offset for tp, offset in offsets.items() if tp in self.owned}
+        busy = [message for message in self.messages[: self.returned] if not _below(message, mine)]
         rest = busy + self.messages[self.returned :]
         self.returned = len(busy)
         self.messages[:] = rest
-        for known in (self.finished, self._asked, self._committed):
-            known.update(mine)
-        for each in mine:
-            (self._sent or {}).pop(each, None)  # the coordinator processed that one earlier
+        for offset_map in (self.finished, self._asked, self._committed):
+            offset_map.update(mine)
+        for tp in mine:
+            (self._sent or {}).pop(tp, None)  # the coordinator processed that one earlier
 
     def _stays(self, message: Any) -> bool:
         return message.error() is not None or partition_of(message) in self.owned
@@ -135,4 +135,4 @@ def _below(message: Any, offsets: Mapping[TopicPartition, int]) -> bool:
 
 def _ends(messages: Iterable[Any]) -> dict[TopicPartition, int]:
     """Partition -> the offset after the last of these messages, ignoring errors."""
-    return {partition_of(each): each.offset() + 1 for each in messages if each.error() is None}
+    return {partition_of(message): message.offset() + 1 for message in messages if message.error() is None}

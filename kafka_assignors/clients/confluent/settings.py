@@ -89,17 +89,21 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
     ours = {**_OURS, **{name: config[name] for name in _OURS if name in config}}
     data = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS, "group.protocol"}}
     # By default librdkafka does not create topics on subscription, but kafka-python does.
-    said: dict[str, Any] = {"allow_auto_create_topics": False}
+    control_settings: dict[str, Any] = {"allow_auto_create_topics": False}
     for name, theirs in {**_MEMBER, **_SHARED}.items():
         if name in config:
-            said[theirs] = _typed(name, config[name])
-    if said.get("metadata_max_age_ms", 0) < 0:
+            control_settings[theirs] = _typed(name, config[name])
+    if control_settings.get("metadata_max_age_ms", 0) < 0:
         raise ConfigError(
             "topic.metadata.refresh.interval.ms below 0 is not supported: the leader must find new topics"
         )
     return Planes(
         {**data, "enable.auto.commit": False},
-        {**{name: value for name, value in said.items() if value is not None}, **_reaching(config, control), **control},
+        {
+            **{name: value for name, value in control_settings.items() if value is not None},
+            **_reaching(config, control),
+            **control,
+        },
         str(ours["enable.auto.commit"]).lower() == "true",
         int(ours["auto.commit.interval.ms"]) / 1000,
     )
@@ -117,19 +121,20 @@ def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str
     """Connection settings of the control plane."""
     reaching = {name: value for name, value in config.items() if concerns_connection(name)}
     protocol = str(config.get("security.protocol", "PLAINTEXT")).upper()
-    read_as, said = protocol, dict[str, Any]()
+    read_as, sasl_settings = protocol, dict[str, Any]()
     if protocol.startswith("SASL") and (own := {} if "sasl_mechanism" in control else _login(config)) is not None:
         reaching = {name: value for name, value in reaching.items() if not name.startswith("sasl.")}
-        read_as, said = read_as.replace("SASL_", ""), own
+        read_as, sasl_settings = read_as.replace("SASL_", ""), own
     if "ssl_context" in control:
         reaching = {name: value for name, value in reaching.items() if not name.startswith(("ssl.", "enable.ssl."))}
         read_as = {"SSL": "PLAINTEXT", "SASL_SSL": "SASL_PLAINTEXT"}.get(read_as, read_as)
-    elif found := [name for name in _TLS_OBJECTS if name in config]:
+    elif tls_objects := [name for name in _TLS_OBJECTS if name in config]:
         raise ConfigError(
-            f"{found[0]} can't be translated for kafka-python: give control={{'ssl_context': …}} for the control plane"
+            f"{tls_objects[0]} can't be translated for kafka-python: give control={{'ssl_context': …}} for the control "
+            "plane"
         )
     reaching["security.protocol"] = read_as
-    return {**from_settings(reaching).kafka_python(), "security_protocol": protocol, **said}
+    return {**from_settings(reaching).kafka_python(), "security_protocol": protocol, **sasl_settings}
 
 
 def _login(config: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         """Whether a member needs no strategy before it leads."""
         if self._java is None:
             return False
-        return self._options == {name: each.default for name, each in self._java.of_group().items()}
+        return self._options == {name: option.default for name, option in self._java.of_group().items()}
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None
@@ -159,12 +159,12 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         guard_coordinator(coordinator, private.consumer.fetcher_of(consumer))
 
     def _attach(self, coordinator: Any, client_rack: str | None) -> None:
-        known = self._attached()
-        if known is coordinator:
+        current_coordinator = self._attached()
+        if current_coordinator is coordinator:
             self._client_rack = client_rack or self._client_rack
             return
         name = type(self).__name__
-        if known is not None and private.consumer.is_open(known):
+        if current_coordinator is not None and private.consumer.is_open(current_coordinator):
             raise ConfigError(
                 f"this {name} is attached to another consumer; give each its own instance, for example by "
                 f"{name}.factory(), or close the other first"
@@ -174,7 +174,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
                 f"partition_assignment_strategy lists {twice!r} twice; kafka-python would use the last one and drop "
                 "the other silently: remove one"
             )
-        if known is not None:
+        if current_coordinator is not None:
             self._forget()  # its assignment belongs to the previous consumer
         self._coordinator, self._client_rack = weakref.ref(coordinator), client_rack
         private.names.check(coordinator)
@@ -278,9 +278,9 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         joined = list(members)
         decoded = subscriptions([member.metadata for member in joined])
         # Equal subscriptions share one tuple, so each distinct tuple is added once.
-        subscribed = set().union(*{id(each.topics): each.topics for each in decoded}.values())
+        subscribed = set().union(*{id(subscription.topics): subscription.topics for subscription in decoded}.values())
         partitions = partition_counts(cluster, subscribed)
-        sent = [(each.member_id, each.group_instance_id, own) for each, own in zip(joined, decoded, strict=True)]
+        sent = [(member.member_id, member.group_instance_id, own) for member, own in zip(joined, decoded, strict=True)]
         if self._as_java:
             from ...core import small  # a member that restarts leads nothing: its start need not wait for this
 
@@ -347,11 +347,11 @@ class Cooperative(Assignor):
     def _still_held(self, topics: Collection[str]) -> Collection[tuple[str, int]]:
         if self._protocol == "eager":
             return ()
-        held: Collection[tuple[str, int]] = self._owned or ()
+        owned: Collection[tuple[str, int]] = self._owned or ()
         if self._coordinator is not None:
             coordinator = self._attached()
             if coordinator is None or not private.membership.is_cooperative(coordinator):
                 return ()
-            held = private.membership.held(coordinator, held)
+            owned = private.membership.held(coordinator, owned)
         # Partitions of topics that it no longer subscribes to were revoked before this join.
-        return [(topic, partition) for topic, partition in held if topic in topics]
+        return [(topic, partition) for topic, partition in owned if topic in topics]

@@ -134,16 +134,16 @@ def commits_of(coordinator: Any) -> CommitQueue:
 
     Under an eager protocol nothing changes, because a joining member owns no partitions.
     """
-    if (known := _commits.get(coordinator)) is None:
-        known = _commits[coordinator] = CommitQueue(coordinator)
+    if (queue := _commits.get(coordinator)) is None:
+        queue = _commits[coordinator] = CommitQueue(coordinator)
         private.wrapping.wrap_commits(
             coordinator,
-            sync=functools.partial(_committing, known),
-            asynchronous=functools.partial(_committing_later, known),
-            joined=functools.partial(_adopting, known),
+            sync=functools.partial(_committing, queue),
+            asynchronous=functools.partial(_committing_later, queue),
+            joined=functools.partial(_adopting, queue),
         )
-        private.wrapping.wrap_close(coordinator, functools.partial(_closing, known))
-    return known
+        private.wrapping.wrap_close(coordinator, functools.partial(_closing, queue))
+    return queue
 
 
 def _committing(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:

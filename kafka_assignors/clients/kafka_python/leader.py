@@ -27,8 +27,8 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
     Topics without metadata are absent. Kafka numbers partitions without gaps.
     """
-    found = private.learning.partitions(cluster, sorted(topics, key=utf16))
-    return {topic: len(each) for topic, each in found.items()}
+    metadata = private.learning.partitions(cluster, sorted(topics, key=utf16))
+    return {topic: len(partitions) for topic, partitions in metadata.items()}
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
@@ -42,10 +42,13 @@ def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequ
     # Many partitions share the same few sets of brokers.
     places = _RackSets(rack_of)
     codes = {
-        topic: [places[private.learning.replica_nodes(each)] for each in map(found.get, range(partitions[topic]))]
-        for topic, found in private.learning.partitions(cluster, partitions).items()
+        topic: [
+            places[private.learning.replica_nodes(partition)]
+            for partition in map(metadata.get, range(partitions[topic]))
+        ]
+        for topic, metadata in private.learning.partitions(cluster, partitions).items()
     }
-    return {topic: DictionaryEncoded(places.racks, array("q", each)) for topic, each in codes.items()}
+    return {topic: DictionaryEncoded(places.racks, array("q", topic_codes)) for topic, topic_codes in codes.items()}
 
 
 class _RackSets(dict[tuple[int, ...], int]):
@@ -70,23 +73,34 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
     if not rack_of:
         return {}
     nodes = {
-        topic: map(private.learning.leader_node, map(found.get, range(partitions[topic])))
-        for topic, found in private.learning.partitions(cluster, partitions).items()
+        topic: map(private.learning.leader_node, map(metadata.get, range(partitions[topic])))
+        for topic, metadata in private.learning.partitions(cluster, partitions).items()
     }
-    return {topic: [None if node is None else rack_of.get(node) for node in each] for topic, each in nodes.items()}
+    return {
+        topic: [None if node is None else rack_of.get(node) for node in leaders] for topic, leaders in nodes.items()
+    }
 
 
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s; see `read_subscription`."""
-    raw = [isinstance(each, _BYTES) for each in metadata]
-    if len(metadata) <= _FEW and sum(len(each) for each in metadata if isinstance(each, _BYTES)) <= _FEW_BYTES:
-        decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
+    raw = [isinstance(subscription, _BYTES) for subscription in metadata]
+    if (
+        len(metadata) <= _FEW
+        and sum(len(subscription) for subscription in metadata if isinstance(subscription, _BYTES)) <= _FEW_BYTES
+    ):
+        decoded = iter(
+            _subscriptions([subscription for subscription, is_raw in zip(metadata, raw, strict=True) if not is_raw])
+        )
         pairs = zip(metadata, raw, strict=True)
-        return [read_subscription(bytes(each)) if is_raw else next(decoded) for each, is_raw in pairs]
+        return [read_subscription(bytes(subscription)) if is_raw else next(decoded) for subscription, is_raw in pairs]
     from ...core.wire import bulk  # see `preload`
 
-    from_bytes = iter(bulk.subscriptions([bytes(each) for each, is_raw in zip(metadata, raw, strict=True) if is_raw]))
-    decoded = iter(_subscriptions([each for each, is_raw in zip(metadata, raw, strict=True) if not is_raw]))
+    from_bytes = iter(
+        bulk.subscriptions([bytes(subscription) for subscription, is_raw in zip(metadata, raw, strict=True) if is_raw])
+    )
+    decoded = iter(
+        _subscriptions([subscription for subscription, is_raw in zip(metadata, raw, strict=True) if not is_raw])
+    )
     return [next(from_bytes if is_raw else decoded) for is_raw in raw]
 
 
@@ -102,25 +116,43 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     last: Sequence[str] | None = None
     shared: tuple[str, ...] = ()
     read: list[Subscription] = []
-    held: list[Sequence[Any]] = []
-    for each in metadata:
-        owned = each.owned_partitions or ()
-        if why := beyond(len(each.user_data or b""), len(each.topics)):
+    owned_partitions: list[Sequence[Any]] = []
+    for subscription in metadata:
+        owned = subscription.owned_partitions or ()
+        if why := beyond(len(subscription.user_data or b""), len(subscription.topics)):
             read.append(Subscription((), unread=why))
-            held.append(())
+            owned_partitions.append(())
             continue
-        if each.topics != last:
-            last, shared = each.topics, _shared(each.topics, alike)
+        if subscription.topics != last:
+            last, shared = subscription.topics, _shared(subscription.topics, alike)
         why = owns_beyond(len(owned))
-        read.append(Subscription(shared, each.user_data, (), each.generation_id, each.rack_id, why, each.version))
-        held.append(() if why else owned)
-    if not any(held):
+        read.append(
+            Subscription(
+                shared,
+                subscription.user_data,
+                (),
+                subscription.generation_id,
+                subscription.rack_id,
+                why,
+                subscription.version,
+            )
+        )
+        owned_partitions.append(() if why else owned)
+    if not any(owned_partitions):
         return read
-    if len(held) <= _FEW:
-        claims: Sequence[Partitions] = [_few_claims(runs) for runs in held]
-        return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
-    claims = _claims(held, set().union(*{id(each.topics): each.topics for each in read}.values()))
-    return [each._replace(owned=owned) if owned else each for each, owned in zip(read, claims, strict=True)]
+    if len(owned_partitions) <= _FEW:
+        claims: Sequence[Partitions] = [_few_claims(runs) for runs in owned_partitions]
+        return [
+            subscription._replace(owned=owned) if owned else subscription
+            for subscription, owned in zip(read, claims, strict=True)
+        ]
+    claims = _claims(
+        owned_partitions, set().union(*{id(subscription.topics): subscription.topics for subscription in read}.values())
+    )
+    return [
+        subscription._replace(owned=owned) if owned else subscription
+        for subscription, owned in zip(read, claims, strict=True)
+    ]
 
 
 _ALIKE = 64
@@ -131,13 +163,13 @@ def _shared(
     topics: Sequence[str], alike: dict[tuple[Any, ...], list[tuple[Sequence[str], tuple[str, ...]]]]
 ) -> tuple[str, ...]:
     """One tuple for all members with equal subscriptions, the usual case. Comparing is faster than hashing."""
-    known = alike.setdefault((len(topics), *topics[:1], *topics[-1:]), [])
-    for others, shared in known:
+    pairs = alike.setdefault((len(topics), *topics[:1], *topics[-1:]), [])
+    for others, shared in pairs:
         if others == topics:
             return shared
     shared = tuple(topics)
-    if len(known) < _ALIKE:
-        known.append((topics, shared))
+    if len(pairs) < _ALIKE:
+        pairs.append((topics, shared))
     return shared
 
 
@@ -146,22 +178,22 @@ def _few_claims(runs: Sequence[Any]) -> Partitions:
     return Partitions([run.topic for run in runs], [len(run.partitions) for run in runs], ids)
 
 
-def _claims(held: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Claimed]:
+def _claims(owned_partitions: Sequence[Sequence[Any]], topics: Collection[str]) -> list[Claimed]:
     """kafka-python's decoded owned partitions of some members; those of other topics only count."""
     import numpy as np  # see `preload`
 
     from ...core.group.columns import Claimed, Columns
 
     number = {topic: t for t, topic in enumerate(topics)}
-    ours = [[run for run in each if run.topic in number] for each in held]
+    ours = [[run for run in member_runs if run.topic in number] for member_runs in owned_partitions]
     runs = np.cumsum(np.array([0, *map(len, ours)], np.int64))
-    strange = np.array(list(map(len, held)), np.int64) - np.diff(runs)
-    topic = [number[run.topic] for each in ours for run in each]
-    lists = [run.partitions for each in ours for run in each]
+    strange = np.array(list(map(len, owned_partitions)), np.int64) - np.diff(runs)
+    topic = [number[run.topic] for member_runs in ours for run in member_runs]
+    lists = [run.partitions for member_runs in ours for run in member_runs]
     count = np.array(list(map(len, lists)), np.int64)
     ids = np.fromiter(chain.from_iterable(lists), np.int64, int(count.sum()))
     columns = Columns(list(number), np.array(topic, np.int64), count, ids, runs, strange)
-    return [Claimed(columns, row) for row in range(len(held))]
+    return [Claimed(columns, row) for row in range(len(owned_partitions))]
 
 
 class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]

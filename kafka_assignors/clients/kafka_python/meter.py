@@ -83,8 +83,8 @@ def measure(coordinator: Any, fetcher: Any, meter: Meter | None, tick: Callable[
         answer = fetch(*args, **kwargs)
         if not resting and (records := answer[0]):
             counts = {}
-            for partition, each in records.items():
-                counts[partition] = len(each)
+            for partition, batch in records.items():
+                counts[partition] = len(batch)
             handed(counts, clock())
         return answer
 

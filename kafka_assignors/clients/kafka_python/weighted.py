@@ -90,9 +90,9 @@ class MemberByWork(Cooperative):
 
     def supported_protocols(self) -> list[Any]:
         """As `Cooperative.supported_protocols`."""
-        found = super().supported_protocols()
+        protocols = super().supported_protocols()
         self._measure(self._attached(), private.consumer.calling_fetcher())
-        return found
+        return protocols
 
     def _measure(self, coordinator: Any, fetcher: Any) -> None:
         """Let the meter and the loop see the consumer's polls, once."""
@@ -132,9 +132,9 @@ class MemberByWork(Cooperative):
 
     def _work_of(self, owned: Collection[tuple[str, int]], now: float) -> float | None:
         """The work of these partitions as far as it is known; None if nothing is."""
-        known = self._source.known(owned, self._generation, now)
-        works = [float(known[topic][p]) for topic, p in owned if topic in known and p < len(known[topic])]
-        works = [each for each in works if not math.isnan(each)]
+        weights = self._source.known(owned, self._generation, now)
+        works = [float(weights[topic][p]) for topic, p in owned if topic in weights and p < len(weights[topic])]
+        works = [work for work in works if not math.isnan(work)]
         return sum(works) if works else None
 
     def metadata(self, topics: Collection[str]) -> Any:
@@ -150,12 +150,12 @@ class MemberByWork(Cooperative):
     def _user_data(self) -> bytes | None:
         coordinator = self._attached()
         instance_id = None if coordinator is None else private.consumer.instance_id(coordinator)
-        held = self._still_held(self._topics)
+        owned = self._still_held(self._topics)
         # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
         had = () if self._incremental() else tuple(self._owned or ())
         return self._figures.user_data(
             had,
-            held or had,
+            owned or had,
             self._topics,
             self._generation,
             self._sent_rack(),
@@ -175,17 +175,19 @@ class MemberByWork(Cooperative):
         """Remember what this member got, in which generation, and what the leader told."""
         had = set(self._owned or ())
         super().on_assignment(assignment, generation)
-        told = balance.decode(assignment.user_data)
+        group_balance = balance.decode(assignment.user_data)
         now, owned, rests = time.monotonic(), self._owned or (), self._figures.rests
-        rests.adopted(had, owned, (told.moved, told.withheld) if told is not None else (0, 0), now)
+        rests.adopted(
+            had, owned, (group_balance.moved, group_balance.withheld) if group_balance is not None else (0, 0), now
+        )
         reference, coverage, self._bound_after_rest = None, 0.0, None
-        if told is not None:
+        if group_balance is not None:
             if rests.resting(owned, now):
-                self._bound_after_rest = told.bound
-            reference = loop_.reference(told.bound, told.greatest, self._loop_of[2])
-            coverage = told.measured / max(told.partitions, 1)
+                self._bound_after_rest = group_balance.bound
+            reference = loop_.reference(group_balance.bound, group_balance.greatest, self._loop_of[2])
+            coverage = group_balance.measured / max(group_balance.partitions, 1)
             if self._source.meter is not None:
-                self._source.meter.learn(told.weights, owned, generation, settling=told.withheld > 0)
+                self._source.meter.learn(group_balance.weights, owned, generation, settling=group_balance.withheld > 0)
         self._loop.rebalanced(now, reference, coverage, leads=self._leads)
         self._leads = False
 

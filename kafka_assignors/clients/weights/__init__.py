@@ -57,14 +57,14 @@ class Weights:
 
         Cost: O(partitions).
         """
-        found: dict[TopicPartition, float] = {}
+        weights: dict[TopicPartition, float] = {}
         for topic, count in partitions.items():
-            if known := self.topics.get(topic):
-                rest = median(known)
+            if topic_weights := self.topics.get(topic):
+                rest = median(topic_weights)
                 for partition in range(count):
-                    weight = known[partition] if partition < len(known) else rest
-                    found[TopicPartition(topic, partition)] = weight
-        return found
+                    weight = topic_weights[partition] if partition < len(topic_weights) else rest
+                    weights[TopicPartition(topic, partition)] = weight
+        return weights
 
     def to_json(self) -> str:
         """The file's content, including the final newline."""
@@ -114,8 +114,12 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
         return NoWeights("missing", f"weights file {str(path)!r} does not exist")
     except (OSError, ValueError) as error:
         return NoWeights("unreadable", f"weights file {str(path)!r} cannot be read: {error}")
-    found = parse(data, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
-    return found if isinstance(found, Weights) else NoWeights(found.kind, f"weights file {str(path)!r}: {found.text}")
+    outcome = parse(data, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+    return (
+        outcome
+        if isinstance(outcome, Weights)
+        else NoWeights(outcome.kind, f"weights file {str(path)!r}: {outcome.text}")
+    )
 
 
 def parse(data: bytes, now_ms: int | None) -> Weights | NoWeights:

@@ -49,7 +49,7 @@ class WeightSource:
         of: str = "weights",
     ) -> None:
         given = {"weights": weights, "weights_file": weights_file, "meter": meter}
-        if len(several := [each for each, value in given.items() if value is not None]) > 1:
+        if len(several := [keyword for keyword, value in given.items() if value is not None]) > 1:
             raise ConfigError(f"give {several[0]} or {several[1]}, not both")
         self._name, self._of, self._said = name, of, ""
         self._callable = weights if callable(weights) else None
@@ -71,22 +71,22 @@ class WeightSource:
         if self.meter is not None:
             return self.meter.weights(owned, generation, now)
         if self._file is not None:
-            found = weights_file_.read(self._file)
-            if isinstance(found, weights_file_.NoWeights):
-                self.warn(f"{found}; this member sends no weights", once=found.kind)
+            file_weights = weights_file_.read(self._file)
+            if isinstance(file_weights, weights_file_.NoWeights):
+                self.warn(f"{file_weights}; this member sends no weights", once=file_weights.kind)
                 return {}
             self._said = ""
-            return choice.arrays({topic: list(each) for topic, each in found.topics.items()})
+            return choice.arrays({topic: list(topic_weights) for topic, topic_weights in file_weights.topics.items()})
         if self._callable is None:
             return self._fixed
         try:
-            known = choice.arrays(checked(self._callable()))
+            weights = choice.arrays(checked(self._callable()))
         except Exception as error:  # whatever a user's code raises must not end the join
             why = f"{type(error).__name__}: {error}"
             self.warn(f"the callable for {self._of} failed: {why}; this member sends no {self._of}")
             return {}
         self._said = ""
-        return known
+        return weights
 
     def warn(self, text: str, once: str = "") -> None:
         """Log a warning, unless the last one was about the same: `once`, or `text` without it."""
@@ -132,7 +132,7 @@ class Figures:
         generation: int,
         rack: str | None,
         instance_id: str | None,
-        told: bytes,
+        option_bytes: bytes,
         now: float,
         checks: int = 0,
         asked: int = 0,
@@ -146,19 +146,19 @@ class Figures:
             generation: The generation in which it got them.
             rack: Its rack.
             instance_id: Its ``group.instance.id``.
-            told: Its options, from `core.group.options.tell`.
+            option_bytes: Its options, from `core.group.options.tell`.
             now: The meter's clock, in seconds.
             checks: Consecutive checks of its loop that found it to stand out.
             asked: How often its loop has asked for a rebalance.
         """
-        weights = {t: known for t, known in self.source.known(owned, generation, now).items() if t in topics}
-        state = {t: known for t, known in self._state.known(owned, generation, now).items() if t in topics}
+        weights = {t: figures for t, figures in self.source.known(owned, generation, now).items() if t in topics}
+        state = {t: figures for t, figures in self._state.known(owned, generation, now).items() if t in topics}
         data, why = carried.encode_within(
             claimed,
             generation,
             rack,
             instance_id,
-            told,
+            option_bytes,
             replace(self._own, checks=checks, asked=asked),
             choice.chosen(weights, owned, instance_id or self._number),
             carried.Moving(choice.chosen(state, owned, "", others=0), self.rests.resting(owned, now)),

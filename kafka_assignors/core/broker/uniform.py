@@ -39,16 +39,16 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | N
     Cost: O(P log P + M * T) with equal subscriptions; else up to 16 times that.
     """
     if len({member.topics for member in order}) <= 1 if alike is None else alike:
-        held = _alike(group, order, ids)
+        target = _alike(group, order, ids)
     else:
-        held = _Unlike(group, order, ids).assign()
-    found: Assignment = {}
+        target = _Unlike(group, order, ids).assign()
+    assignment: Assignment = {}
     for member in order:
         topics: dict[str, list[int]] = {}
-        for topic, partition in sorted(held[member.member_id]):
+        for topic, partition in sorted(target[member.member_id]):
             topics.setdefault(topic, []).append(partition)
-        found[member.member_id] = topics
-    return found
+        assignment[member.member_id] = topics
+    return assignment
 
 
 def alike_subscribed(subscriptions: Iterable[tuple[Collection[str], str | None]]) -> bool:
@@ -78,7 +78,7 @@ def _alike(group: Group, order: Sequence[Member], ids: TopicIds) -> dict[str, se
     every = (TopicPartition(topic, p) for topic in topics for p in range(group.partitions[topic]))
     free = [tp for tp in every if tp not in taken]
     share, extra = divmod(sum(group.partitions[topic] for topic in topics), len(order))
-    held: dict[str, set[TopicPartition]] = {}
+    target: dict[str, set[TopicPartition]] = {}
     room: list[tuple[str, int]] = []
     for i, member in enumerate(order):
         quota, longer = share + (extra > 0), extra > 0
@@ -94,11 +94,11 @@ def _alike(group: Group, order: Sequence[Member], ids: TopicIds) -> dict[str, se
         if quota > 0:
             room.append((member.member_id, quota))
         extra -= longer
-        held[member.member_id] = kept
+        target[member.member_id] = kept
     rest = iter(free)
     for member_id, quota in room:
-        held[member_id] |= {tp for _, tp in zip(range(quota), rest, strict=False)}
-    return held
+        target[member_id] |= {tp for _, tp in zip(range(quota), rest, strict=False)}
+    return target
 
 
 def _held(member: Member, ids: TopicIds) -> Iterator[tuple[str, list[TopicPartition]]]:
@@ -122,7 +122,7 @@ class _Unlike:
     def __init__(self, group: Group, order: Sequence[Member], ids: TopicIds) -> None:
         self._order = order
         self._counts = {t: n for t, n in group.partitions.items() if any(t in member.topics for member in order)}
-        self._readers = {t: [m for m, each in enumerate(order) if t in each.topics] for t in self._counts}
+        self._readers = {t: [m for m, reader in enumerate(order) if t in reader.topics] for t in self._counts}
         self._owner = {t: [-1] * n for t, n in self._counts.items()}  # topic -> partition -> member; -1: nobody
         self._load = [0] * len(order)
         self._topics = sorted(
@@ -140,12 +140,12 @@ class _Unlike:
         for topic in self._topics:
             self._fill(topic)
         self._balance()
-        held: dict[str, set[TopicPartition]] = {member.member_id: set() for member in self._order}
+        target: dict[str, set[TopicPartition]] = {member.member_id: set() for member in self._order}
         for topic, owners in self._owner.items():
             for partition, m in enumerate(owners):
                 if m >= 0:
-                    held[self._order[m].member_id].add(TopicPartition(topic, partition))
-        return held
+                    target[self._order[m].member_id].add(TopicPartition(topic, partition))
+        return target
 
     def _fill(self, topic: str) -> None:
         balancer = Balancer(self._load, self._readers[topic])

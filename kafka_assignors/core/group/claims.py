@@ -64,9 +64,9 @@ class Claims:
     @cached_property
     def held_by(self) -> Mapping[TopicPartition, str]:
         """topic-partition -> member id, for positions that have a holder."""
-        held = np.flatnonzero(self.holder != UNASSIGNED)
-        holders = [self.indexed.members[m].member_id for m in self.holder[held].tolist()]
-        return dict(zip(self.indexed.names(held), holders, strict=True))
+        positions = np.flatnonzero(self.holder != UNASSIGNED)
+        holders = [self.indexed.members[m].member_id for m in self.holder[positions].tolist()]
+        return dict(zip(self.indexed.names(positions), holders, strict=True))
 
     @cached_property
     def disputed(self) -> Mapping[TopicPartition, tuple[str, ...]]:
@@ -81,8 +81,8 @@ class Claims:
     @cached_property
     def nonexistent(self) -> Mapping[str, Dropped]:
         """Claims of nonexistent partitions, by member id."""
-        known = self.indexed.group.partitions
-        return {member.member_id: _nonexistent(member, known) for member in self.mistaken}
+        partitions = self.indexed.group.partitions
+        return {member.member_id: _nonexistent(member, partitions) for member in self.mistaken}
 
     @cached_property
     def unsubscribed(self) -> Mapping[str, Dropped]:
@@ -100,13 +100,13 @@ class Claims:
         at, by = self.disputed_at
         start = np.flatnonzero(np.diff(at, prepend=-1))
         rivals = np.diff(np.append(start, len(at)))
-        found: dict[tuple[str, ...], Dropped] = {}
+        disputes: dict[tuple[str, ...], Dropped] = {}
         for many in np.unique(rivals).tolist():
             first = start[rivals == many]
             sets, which = np.unique(by[first[:, None] + np.arange(many)], axis=0, return_inverse=True)
             for members, dropped in zip(sets.tolist(), self._several(which.ravel(), at[first]), strict=True):
-                found[tuple(self.indexed.members[m].member_id for m in members)] = dropped[1]
-        return found
+                disputes[tuple(self.indexed.members[m].member_id for m in members)] = dropped[1]
+        return disputes
 
     def holders(self, partition: TopicPartition) -> tuple[str, ...]:
         """Members that may still hold a partition; empty if it is free."""
@@ -129,10 +129,10 @@ class Claims:
 
     def _named(self, claims: tuple[Ints, Ints]) -> Mapping[TopicPartition, tuple[str, ...]]:
         """topic-partition -> member ids."""
-        found: dict[TopicPartition, tuple[str, ...]] = {}
+        claimants: dict[TopicPartition, tuple[str, ...]] = {}
         for m, partition in zip(claims[1].tolist(), self.indexed.names(claims[0]), strict=True):
-            found[partition] = (*found.get(partition, ()), self.indexed.members[m].member_id)
-        return found
+            claimants[partition] = (*claimants.get(partition, ()), self.indexed.members[m].member_id)
+        return claimants
 
 
 def resolve(group: Group) -> Claims:
@@ -259,10 +259,10 @@ def _existing(
     return position[exists], claimant[exists], mistaken[mistaken != UNASSIGNED]
 
 
-def _nonexistent(member: Member, known: Mapping[str, int]) -> Dropped:
+def _nonexistent(member: Member, partitions: Mapping[str, int]) -> Dropped:
     owned = member.owned
     counts, ids = np.array(owned.counts, np.int64), np.asarray(owned.ids)
-    exist = np.repeat(np.array([known.get(topic, 0) for topic in owned.topics], np.int64), counts)
+    exist = np.repeat(np.array([partitions.get(topic, 0) for topic in owned.topics], np.int64), counts)
     missing = np.flatnonzero((ids < 0) | (ids >= exist))
     run = np.searchsorted(np.cumsum(counts), missing[:FEW], side="right")
     first = {TopicPartition(owned.topics[r], int(ids[i])) for r, i in zip(run, missing[:FEW], strict=True)}

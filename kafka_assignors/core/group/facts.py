@@ -48,12 +48,12 @@ def ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     kinds: dict[str, list[Fact]] = {}
     for fact in sorted(set(facts), key=lambda fact: (fact.kind, utf16(fact.subject), fact.text)):
         kinds.setdefault(fact.kind, []).append(fact)
-    told: list[Fact] = []
-    for kind, each in kinds.items():
-        told += each[:MOST]
-        if len(each) > MOST:
-            told.append(Fact(kind, "", f"{len(each) - MOST:,} more facts of kind {kind!r}"))
-    return tuple(told)
+    ordered_facts: list[Fact] = []
+    for kind, kind_facts in kinds.items():
+        ordered_facts += kind_facts[:MOST]
+        if len(kind_facts) > MOST:
+            ordered_facts.append(Fact(kind, "", f"{len(kind_facts) - MOST:,} more facts of kind {kind!r}"))
+    return tuple(ordered_facts)
 
 
 def some(names: Sequence[object]) -> str:

@@ -57,25 +57,25 @@ def violations(
     """
     members = {member.member_id: member for member in group.members}
     claims = resolve(group if cooperative else Group((), {}))  # an eager group has no claims to judge
-    found: list[Breach] = []
+    breaches: list[Breach] = []
     for member_id in members.keys() - assignment.keys():
-        found.append(Breach("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
+        breaches.append(Breach("every-member", (member_id,), None, f"member {member_id!r} has no entry"))
     for member_id in assignment.keys() - members.keys():
-        found.append(Breach("known-member", (member_id,), None, f"{member_id!r} has an entry but is not a member"))
+        breaches.append(Breach("known-member", (member_id,), None, f"{member_id!r} has an entry but is not a member"))
 
     owners: dict[TopicPartition, list[str]] = {}
     for member_id, partition in pairs(assignment):
         owners.setdefault(partition, []).append(member_id)
     for partition, having in owners.items():
-        found += _given(group, members, claims, partition, having)
+        breaches += _given(group, members, claims, partition, having)
 
     subscribed = {topic for member in group.members for topic in member.topics}
     for topic in subscribed & group.partitions.keys():
         for number in range(group.partitions[topic]):
             partition = TopicPartition(topic, number)
             if partition not in owners and not claims.holders(partition):
-                found.append(Breach("covered", (), partition, f"{partition} is assigned to no member"))
-    return sorted(found, key=_order)
+                breaches.append(Breach("covered", (), partition, f"{partition} is assigned to no member"))
+    return sorted(breaches, key=_order)
 
 
 def _given(
@@ -83,8 +83,8 @@ def _given(
 ) -> Iterable[Breach]:
     name = str(partition)
     if not 0 <= partition.partition < group.partitions.get(partition.topic, 0):
-        known = group.partitions.get(partition.topic)
-        why = f"{partition.topic!r} has {known} partitions" if known is not None else f"no topic {partition.topic!r}"
+        count = group.partitions.get(partition.topic)
+        why = f"{partition.topic!r} has {count} partitions" if count is not None else f"no topic {partition.topic!r}"
         yield Breach("exists", tuple(sorted(having)), partition, f"{name} does not exist: {why}")
     if len(having) > 1:
         text = f"{name} is assigned {len(having)} times, to {', '.join(map(repr, sorted(having)))}"

@@ -49,15 +49,15 @@ def tell(options: Mapping[str, Any]) -> bytes:
     return text if len(text) <= MOST else (DIGEST + hashlib.sha256(text).hexdigest()[:16]).encode()
 
 
-def read(told: bytes) -> Mapping[str, Any] | None:
+def read(option_bytes: bytes) -> Mapping[str, Any] | None:
     """Decode the options that a member sent; None for a digest.
 
     Raises:
         ValueError: The bytes are neither JSON options nor a digest.
     """
-    if len(told) > MOST:
-        raise ValueError(f"{len(told):,} bytes; the limit is {MOST}")
-    text = told.decode()
+    if len(option_bytes) > MOST:
+        raise ValueError(f"{len(option_bytes):,} bytes; the limit is {MOST}")
+    text = option_bytes.decode()
     if text.startswith(DIGEST):
         return None
     try:
@@ -69,29 +69,30 @@ def read(told: bytes) -> Mapping[str, Any] | None:
     return options
 
 
-def differ(held: Mapping[bytes, Sequence[str]], most: bytes | None, winner: Mapping[str, Any]) -> Fact:
+def differ(senders: Mapping[bytes, Sequence[str]], most: bytes | None, winner: Mapping[str, Any]) -> Fact:
     """The fact that members have different options.
 
     Args:
-        held: Encoded options -> the members that sent them; `read` accepts every key.
+        senders: Encoded options -> the members that sent them; `read` accepts every key.
         most: The options of more than half of the members; None if there are none.
         winner: The options in effect: these, or the leader's own.
     """
-    each = {told: (read(told) if told else {}) for told in sorted(held)}
-    all_ = [options or {} for options in (*each.values(), winner)]
+    options_of = {option_bytes: (read(option_bytes) if option_bytes else {}) for option_bytes in sorted(senders)}
+    all_ = [options or {} for options in (*options_of.values(), winner)]
     unlike = [n for n in sorted(set().union(*all_)) if len({_canonical(options.get(n)) for options in all_}) > 1]
 
     def text(options: Mapping[str, Any]) -> str:
         return ", ".join(f"{n}={options[n]!r}" if n in options else f"{n} by default" for n in unlike)
 
     have = [
-        f"{told.decode() if options is None else text(options)} ({some(list(map(repr, sorted(held[told]))))})"
-        for told, options in each.items()
+        f"{option_bytes.decode() if options is None else text(options)} "
+        f"({some(list(map(repr, sorted(senders[option_bytes]))))})"
+        for option_bytes, options in options_of.items()
     ]
     own = "the leader's own options apply"
     if most is None:
         rule = f"{own} ({text(winner)}), because no options are those of more than half of the members"
-    elif each[most] is None and tell(winner) != most:
+    elif options_of[most] is None and tell(winner) != most:
         rule = f"{own}, because more than half of the members send only a digest of options above {MOST} bytes"
     else:
         rule = f"{text(winner)} applies under any leader, because more than half of the members have these"

@@ -36,7 +36,7 @@ def static_order(ids: Sequence[tuple[str, str | None]]) -> list[int]:
     """
     if all(instance_id is None for _, instance_id in ids) and "".join([member_id for member_id, _ in ids]).isascii():
         return sorted(range(len(ids)), key=[member_id for member_id, _ in ids].__getitem__)
-    return sorted(range(len(ids)), key=[_static_key(*each) for each in ids].__getitem__)
+    return sorted(range(len(ids)), key=[_static_key(*pair) for pair in ids].__getitem__)
 
 
 _STAMP = re.compile("-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -72,7 +72,7 @@ def lasting_order(ids: Sequence[tuple[str, str | None]]) -> tuple[list[str], lis
     Args:
         ids: Member id, and instance id or None.
     """
-    names = [lasting_name(*each) for each in ids]
+    names = [lasting_name(*pair) for pair in ids]
     keys: Sequence[Any] = names
     if len(set(names)) < len(names):
         keys = list(zip(names, (member_id for member_id, _ in ids), strict=True))
@@ -114,10 +114,10 @@ def by_bucket(hash_codes: Sequence[int], buckets: int = 16) -> list[int]:
         chains[code % buckets] += 1
         if chains[code % buckets] > 8 and buckets < 64:
             buckets *= 2
-            chains = Counter(each % buckets for each in codes[: i + 1])
+            chains = Counter(key_code % buckets for key_code in codes[: i + 1])
         while i + 1 > buckets * 3 // 4:
             buckets *= 2
-            chains = Counter(each % buckets for each in codes[: i + 1])
+            chains = Counter(key_code % buckets for key_code in codes[: i + 1])
     return sorted(range(len(codes)), key=lambda i: codes[i] % buckets)
 
 

@@ -80,7 +80,7 @@ class Partitions(Sequence[TopicPartition]):
         if all(stay):
             return self
         counts = list(compress(self.counts, stay))
-        keep = (each for each, count in zip(stay, self.counts, strict=True) for _ in range(count))
+        keep = (flag for flag, count in zip(stay, self.counts, strict=True) for _ in range(count))
         ids = array("q", compress(self.ids.tolist(), keep))
         strange = self.strange + stay.count(False)
         return Partitions(list(compress(self.topics, stay)), counts, ids, strange, self.beyond)
@@ -286,9 +286,11 @@ def _is_count(count: object) -> bool:
 
 
 def _frozen(racks: Sequence[Collection[str]]) -> Sequence[frozenset[str]]:
-    for each in racks.values if isinstance(racks, DictionaryEncoded) else racks:
-        if isinstance(each, str):
-            raise ConfigError(f"the racks of a partition's replicas are a collection, not the string {each!r}")
+    for partition_racks in racks.values if isinstance(racks, DictionaryEncoded) else racks:
+        if isinstance(partition_racks, str):
+            raise ConfigError(
+                f"the racks of a partition's replicas are a collection, not the string {partition_racks!r}"
+            )
     if isinstance(racks, DictionaryEncoded):
-        return DictionaryEncoded([frozenset(each) for each in racks.values], racks.codes)
+        return DictionaryEncoded([frozenset(partition_racks) for partition_racks in racks.values], racks.codes)
     return tuple(map(frozenset, racks))

@@ -201,7 +201,7 @@ class General:
         everything = [tp for tp in everything if len(self.readers[tp.topic]) > 1]
         left = [tp for tp in left if len(self.readers[tp.topic]) > 1]
         fixed = {m: self.lists.pop(m) for m in [*self.lists] if not self.can_change(m)}
-        self.queue = [each for each in self.queue if each[2] not in fixed]
+        self.queue = [entry for entry in self.queue if entry[2] not in fixed]
         before = {m: {**given} for m, given in self.lists.items()}
         if not self.revoking:
             self.search(left, earlier)
@@ -212,13 +212,13 @@ class General:
     def earlier(self) -> dict[TopicPartition, tuple[int, str]]:
         """Claims of generations before the newest: partition -> (generation, member)."""
         newest = max(m.generation for m in self.members.values())
-        found: dict[TopicPartition, tuple[int, str]] = {}
+        claims: dict[TopicPartition, tuple[int, str]] = {}
         for member_id, member in self.members.items():
             if member.generation < newest:
                 for tp in member.owned:
-                    if tp not in found or member.generation > found[tp][0]:
-                        found[tp] = (member.generation, member_id)
-        return found
+                    if tp not in claims or member.generation > claims[tp][0]:
+                        claims[tp] = (member.generation, member_id)
+        return claims
 
     def keep(self) -> list[TopicPartition]:
         """Drop claims of unsubscribed topics or without a near rack; return the kept ones."""

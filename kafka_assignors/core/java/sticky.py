@@ -117,7 +117,7 @@ def _claims(
 
 def _moving(members: Mapping[str, Member], lists: Lists) -> dict[TopicPartition, str]:
     """Partitions that a member receives and another one must revoke first."""
-    held = {member_id: set(members[member_id].owned) for member_id in lists}
-    added = {tp: member_id for member_id, given in lists.items() for tp in given if tp not in held[member_id]}
-    revoked = set[TopicPartition]().union(*(held[member_id].difference(given) for member_id, given in lists.items()))
+    owned = {member_id: set(members[member_id].owned) for member_id in lists}
+    added = {tp: member_id for member_id, given in lists.items() for tp in given if tp not in owned[member_id]}
+    revoked = set[TopicPartition]().union(*(owned[member_id].difference(given) for member_id, given in lists.items()))
     return {tp: member_id for tp, member_id in added.items() if tp in revoked}

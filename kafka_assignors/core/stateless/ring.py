@@ -49,7 +49,7 @@ class Ring:
         """Build a ring from each member's points; the index is the member."""
         return cls(
             np.concatenate(points) if points else np.empty(0, np.uint64),
-            np.repeat(np.arange(len(points)), [len(each) for each in points]),
+            np.repeat(np.arange(len(points)), [len(hashes) for hashes in points]),
         )
 
     def among(self, members: Ints) -> Ring:

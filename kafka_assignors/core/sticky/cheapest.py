@@ -142,7 +142,7 @@ def _steps(net: Network) -> Steps:
         (class_ + class_0, member + member_0, keeping),
         (all_ + member_0, net.block + spare_0, np.zeros_like(all_)),
     )
-    tail, head, cost = (np.concatenate(each) for each in zip(*edges, strict=True))
+    tail, head, cost = (np.concatenate(column) for column in zip(*edges, strict=True))
     return Steps(spare_0 + len(net.extras), *map(np.concatenate, ((tail, head), (head, tail), (cost, -cost))))
 
 
@@ -157,9 +157,9 @@ def _open(net: Network) -> tuple[Bools, Bools]:
 
 def _distances(net: Network) -> Distances | None:
     """Bellman-Ford, with all edges of one type relaxed at once; None if paths are long."""
-    _, _, held, _ = net.cells
+    _, _, cell_units, _ = net.cells
     of, to, price = net.pairs
-    give, regain = _some(net.kept > 0, *net.cells), _some(net.kept < held, *net.cells)
+    give, regain = _some(net.kept > 0, *net.cells), _some(net.kept < cell_units, *net.cells)
     classes, stalls, fee = net.doors
     door, pair = (np.flatnonzero(np.diff(sorted_, prepend=-1)) for sorted_ in (classes, of))
     undone, unlet = np.flatnonzero(net.taken), np.flatnonzero(net.entered)
@@ -173,7 +173,7 @@ def _distances(net: Network) -> Distances | None:
         np.where(net.under > 0, 0, FAR),
         np.where(net.extras > 0, 0, FAR),
     )
-    for _ in range(max(_DENSE // (len(of) + len(held)), 6)):
+    for _ in range(max(_DENSE // (len(of) + len(cell_units)), 6)):
         before = d.class_.copy(), d.stall.copy(), d.kind.copy(), d.member.copy()
         np.minimum.at(d.spare, net.block[extra], d.member[extra])
         np.minimum(d.member, np.where(net.more == 0, d.spare[net.block], FAR), out=d.member)
@@ -214,7 +214,7 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     Returns:
         Tails, heads and capacities; and whether members offer all that they may.
     """
-    class_, member, held, keeping = net.cells
+    class_, member, cell_units, keeping = net.cells
     of, to, price = net.pairs
     doors, stalls, fee = net.doors
     _, stall_0, kind_0, member_0, spare_0, source, sink = net.first.tolist()
@@ -223,9 +223,9 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     possible = len(give)
     if offers is not None:
         by = member[give]
-        each = np.maximum(np.bincount(by, minlength=len(net.kind)) // (offers * (net.over + 2)), 1)
-        give = give[(class_[give] + by) % each[by] == 0]
-    regain = np.flatnonzero(net.kept < held)
+        stride = np.maximum(np.bincount(by, minlength=len(net.kind)) // (offers * (net.over + 2)), 1)
+        give = give[(class_[give] + by) % stride[by] == 0]
+    regain = np.flatnonzero(net.kept < cell_units)
     regain = regain[d.class_[class_[regain]] == d.member[member[regain]] + keeping[regain]]
     enter = np.flatnonzero(d.class_[doors] == d.stall[stalls] + fee)
     exit_ = np.flatnonzero(net.entered)
@@ -246,7 +246,7 @@ def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, 
     any_ = net.unplaced.sum() + net.over.sum()
     edges = (
         (member_0 + member[give], class_[give], net.kept[give]),
-        (class_[regain], member_0 + member[regain], held[regain] - net.kept[regain]),
+        (class_[regain], member_0 + member[regain], cell_units[regain] - net.kept[regain]),
         (doors[enter], stall_0 + stalls[enter], any_),
         (stall_0 + stalls[exit_], doors[exit_], net.entered[exit_]),
         (stall_0 + of[take], kind_0 + to[take], any_),

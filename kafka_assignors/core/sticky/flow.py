@@ -112,8 +112,8 @@ def optimum(problem: Problem) -> Units:
     size = np.bincount(of.readers, of.size, sets).astype(np.int64)
     blocks = levels(size, of.allowed, np.bincount(of.subscription[of.kind], minlength=subscriptions))
     of_readers, of_subscription = np.full(sets, -1), np.full(subscriptions, -1)  # -1: may have nothing
-    for b, each in enumerate(blocks):
-        of_readers[each.classes], of_subscription[each.kinds] = b, b
+    for b, block in enumerate(blocks):
+        of_readers[block.classes], of_subscription[block.kinds] = b, b
     of_class, of_kind = of_readers[of.readers], of_subscription[of.subscription]
     readers, to = np.nonzero(of.may() & (of_readers[:, None] == of_kind))
     # Subtract the cost of the block's cheapest kind, which is always paid, so that most units can start in place.
@@ -144,15 +144,15 @@ def optimum(problem: Problem) -> Units:
 
 def _alone(problem: Problem) -> Units:
     """Solve a problem of one class and one kind, as `_shared` would."""
-    _, member, held = problem.cells
+    _, member, cell_units = problem.cells
     have = np.zeros(len(problem.classes.kind), np.int64)
-    have[member] = held
+    have[member] = cell_units
     low, extras = divmod(int(problem.classes.size[0]), len(have))
     load = np.full(len(have), low)
     load[np.argsort(have <= low, kind="stable")[:extras]] += 1
     new = np.maximum(load - have, 0)
     having = np.flatnonzero(new)
-    return Units(np.minimum(held, load[member]), (np.zeros_like(having), having, new[having]))
+    return Units(np.minimum(cell_units, load[member]), (np.zeros_like(having), having, new[having]))
 
 
 def _joined(parts: list[tuple[Ints, Ints, Ints]], i: int) -> Ints:
@@ -194,8 +194,8 @@ def _part(problem: Problem, blocks: list[Block], of_class: Ints, of_kind: Ints, 
     cells = slice(None) if stays.all() else np.flatnonzero(stays)
     place = members[cells] if inside.all() else (np.cumsum(inside) - 1)[members[cells]]
     block = block[crew]
-    low = np.array([each.low for each in blocks], np.int64)[block]
-    extras = np.where(mine, [each.extras for each in blocks], 0)
+    low = np.array([block_.low for block_ in blocks], np.int64)[block]
+    extras = np.where(mine, [block_.extras for block_ in blocks], 0)
     return _Part(blocks, mine[of_class], crew, block, low, extras, cells, place)
 
 
@@ -219,12 +219,12 @@ def _shared(problem: Problem, part: _Part, only: Ints) -> tuple[Ints, tuple[Ints
     Returns:
         int[C], kept units of the part's cells; and new units, as classes, members and units.
     """
-    held = problem.cells[2][part.cells]
-    have = np.bincount(part.place, held, len(part.crew)).astype(np.int64)
+    cell_units = problem.cells[2][part.cells]
+    have = np.bincount(part.place, cell_units, len(part.crew)).astype(np.int64)
     load = part.low + _first(part.block, have > part.low, part.extras)
     new = np.maximum(load - have, 0)
     having = np.flatnonzero(new)
-    return np.minimum(held, load[part.place]), (only[part.block[having]], part.crew[having], new[having])
+    return np.minimum(cell_units, load[part.place]), (only[part.block[having]], part.crew[having], new[having])
 
 
 @dataclass(frozen=True)
@@ -262,8 +262,8 @@ def _ways(of: Classes, mine: Bools, pairs: tuple[Ints, Ints], near: Bools, price
     if len(of.size) == sets or int(count.sum()) <= _APART:
         ends = np.cumsum(count)
         kinds = to[np.arange(int(ends[-1])) + np.repeat(begin - ends + count, count)]
-        each = np.repeat(some, count)
-        return _Ways((some, some, np.zeros_like(some)), (each, kinds, price[each, of.rack[kinds]]), len(of.size))
+        classes = np.repeat(some, count)
+        return _Ways((some, some, np.zeros_like(some)), (classes, kinds, price[classes, of.rack[kinds]]), len(of.size))
     doors, stall = entrances(of.readers, some, near, price)
     beside = stall[readers, of.rack[to]]
     on = np.flatnonzero(beside != UNASSIGNED)
@@ -332,7 +332,7 @@ def _sent(problem: Problem, part: _Part, ways: _Ways, price: Ints) -> tuple[Ints
     """
     size, rack_of = problem.classes.size, problem.classes.rack
     classes, kinds = len(size), len(rack_of)
-    class_, held = problem.cells[0][part.cells], problem.cells[2][part.cells]
+    class_, cell_units = problem.cells[0][part.cells], problem.cells[2][part.cells]
     kind = problem.classes.kind[part.crew]
     racks = bool(price[part.classes].any())
     here = price[class_, rack_of[kind[part.place]]] if racks else np.zeros_like(class_)
@@ -340,7 +340,7 @@ def _sent(problem: Problem, part: _Part, ways: _Ways, price: Ints) -> tuple[Ints
     nodes = classes + ways.stalls + kinds + len(part.crew) + len(part.blocks) + 2
     rack, move = (nodes, 1) if problem.racks_first else (1, int(price[part.classes].max(initial=0)) * nodes + 1)
     # With racks first, units that cost something start as unplaced: the method needs a start that no step improves.
-    stay = np.where(here > 0, 0, held) if racks and problem.racks_first else held
+    stay = np.where(here > 0, 0, cell_units) if racks and problem.racks_first else cell_units
     load = np.bincount(part.place, stay, len(part.crew)).astype(np.int64)
     # A member that has one more anyway may keep it: no path is shorter.
     more = _first(part.block, load > part.low, part.extras) & (load > part.low)
@@ -350,7 +350,7 @@ def _sent(problem: Problem, part: _Part, ways: _Ways, price: Ints) -> tuple[Ints
         kinds,
         kind,
         part.block,
-        cells=(class_, part.place, held, here * rack - move),
+        cells=(class_, part.place, cell_units, here * rack - move),
         doors=(*ways.doors[:2], ways.doors[2] * rack),
         pairs=(*ways.pairs[:2], ways.pairs[2] * rack),
         kept=stay.copy(),

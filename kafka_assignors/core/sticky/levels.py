@@ -94,12 +94,12 @@ def levels(size: Ints, allowed: Bools, crew: Ints) -> list[Block]:
                 break
             # One flow for all parts. A part that splits becomes two; the busier side gets a new number.
             busy, busy_kinds = split(parts, whole, load[parts.of_kind].astype(np.int64) * crew)
-            found = np.zeros(parts.count, bool)
-            found[parts.of_class[busy]] = True
-            number = count + np.cumsum(found) - 1
+            has_busy = np.zeros(parts.count, bool)
+            has_busy[parts.of_class[busy]] = True
+            number = count + np.cumsum(has_busy) - 1
             of_class[busy], of_kind[busy_kinds] = number[parts.of_class[busy]], number[parts.of_kind[busy_kinds]]
-            whole &= ~found
-            count += int(found.sum())
+            whole &= ~has_busy
+            count += int(has_busy.sum())
         open_ = np.append(open_ & ~whole, np.full(count - parts.count, True))
         of_kind[of_kind < 0] = count
     return [_block(size, crew, np.flatnonzero(of_class == n), np.flatnonzero(of_kind == n)) for n in range(len(open_))]
@@ -125,7 +125,7 @@ def _even(parts: _Parts, open_: Bools) -> Bools:
     even, trying = np.zeros(parts.count, bool), open_.copy()
     last = np.full(parts.count, np.inf)
     mean = parts.mean()
-    low, high, wanted = ((each[parts.of_kind] * parts.crew) for each in (np.floor(mean), np.ceil(mean), mean))
+    low, high, wanted = ((mean_load[parts.of_kind] * parts.crew) for mean_load in (np.floor(mean), np.ceil(mean), mean))
     weight = parts.crew.astype(np.float64)
     class_, kind = parts.inside(trying)
     for _ in range(_TRIES):

@@ -216,7 +216,7 @@ def _placed(problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice) ->
     The network, with the bounds of its arcs; a topic of one class needs no cells, as its base is the same anywhere:
 
         class --0..1: one more-----------------------------> member --loads of the optima--> sink
-        class --0..held: keep-----------> cell (topic, member) --share..share + 1--> member
+        class --0..units: keep----------> cell (topic, member) --share..share + 1--> member
               --enter--> stall --deal--->
     """
     one = np.bincount(topic_of, minlength=len(pairs.share)) == 1
@@ -228,13 +228,13 @@ def _placed(problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice) ->
     from_, to = network.deals
     given_class, given_pair, given_units = matched((class_of, stalls, entered), (from_, to, given))
 
-    class_, _, held = problem.cells
+    class_, _, cell_units = problem.cells
     units = (pairs.share[pairs.topic] + (choice.more & ~choice.free)).astype(np.int64)
     units[network.open] += extra
-    stays = np.zeros(len(held), np.int64)
+    stays = np.zeros(len(cell_units), np.int64)
     stays[network.kept] = kept
     plain = np.flatnonzero(one[topic_of[class_]])
-    stays[plain] = np.minimum(held[plain], units[network.pair_of_cell[plain]])
+    stays[plain] = np.minimum(cell_units[plain], units[network.pair_of_cell[plain]])
 
     new = np.where(simple, units, 0)
     np.subtract.at(new, network.pair_of_cell[plain], stays[plain])
@@ -264,7 +264,7 @@ class _Network:
     def __init__(  # long: one table of arcs, kind by kind
         self, problem: Problem, topic_of: Ints, pairs: _Pairs, choice: _Choice, simple: Bools
     ) -> None:
-        class_, member, held = problem.cells
+        class_, member, cell_units = problem.cells
         classes, members = len(topic_of), pairs.members
         self.class_of = np.zeros(len(pairs.share), np.int64)
         self.class_of[topic_of] = np.arange(classes)
@@ -283,7 +283,7 @@ class _Network:
         rack, move = (nodes, 1) if problem.racks_first else (1, int(problem.classes.cost.max(initial=0)) * nodes + 1)
 
         sure = pairs.share[pairs.topic] + (choice.more & ~choice.free)
-        had = np.bincount(self.pair_of_cell, held, len(simple)).astype(np.int64)
+        had = np.bincount(self.pair_of_cell, cell_units, len(simple)).astype(np.int64)
         by, of = pairs.member[self.open], self.class_of[pairs.topic[self.open]]
         extra_cost = problem.classes.price(of, by) * rack - move * (had > sure)[self.open]
         kept_cost = problem.classes.price(class_[self.kept], member[self.kept]) * rack - move
@@ -291,7 +291,7 @@ class _Network:
         # Without a reason to do otherwise, the units start where they were dealt.
         wanted = np.bincount(of[extra_cost < 0], minlength=classes) > 0
         extra = np.where(extra_cost == 0, choice.more[self.open] & ~wanted[of], extra_cost < 0).astype(np.int64)
-        kept = np.where(kept_cost < 0, held[self.kept], 0)
+        kept = np.where(kept_cost < 0, cell_units[self.kept], 0)
         into = np.bincount(self.pair_of_cell[self.kept], kept, len(simple)).astype(np.int64)[cells]
         low, high = sure[cells], sure[cells] + choice.free[cells]
         through = np.clip(into, low, high)
@@ -315,7 +315,9 @@ class _Network:
                 ]
             ),
             low=np.concatenate([none(of), none(self.kept), none(enter), none(deal), low, choice.low]),
-            high=np.concatenate([none(of) + 1, held[self.kept], problem.classes.size[enter], far, high, choice.high]),
+            high=np.concatenate(
+                [none(of) + 1, cell_units[self.kept], problem.classes.size[enter], far, high, choice.high]
+            ),
             cost=np.concatenate([extra_cost, kept_cost, self.doors[2] * rack, none(deal), none(low), none(choice.low)]),
             flow=np.concatenate(
                 [extra, kept, none(enter), none(deal), through, np.clip(load, choice.low, choice.high).astype(np.int64)]

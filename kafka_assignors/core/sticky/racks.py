@@ -66,13 +66,13 @@ def position_costs(indexed: Indexed, objective: Objective) -> RackCosts:
     for t, topic in enumerate(indexed.topics):
         here = places.get(topic, ())[: int(indexed.first[t + 1] - indexed.first[t])]
         if not isinstance(here, DictionaryEncoded):
-            number = {each: i for i, each in enumerate(dict.fromkeys(here))}
+            number = {location: i for i, location in enumerate(dict.fromkeys(here))}
             here = DictionaryEncoded(list(number), np.array(list(map(number.__getitem__, here)), np.int64))
-        for each in here.values:
-            if each not in seen:
-                row = tuple(_cheapest(objective, member_rack, at(each)) for member_rack in columns)
-                seen[each] = rows.setdefault(row, len(rows))
-        row_of = np.array([seen[each] for each in here.values], np.int64)
+        for location in here.values:
+            if location not in seen:
+                row = tuple(_cheapest(objective, member_rack, at(location)) for member_rack in columns)
+                seen[location] = rows.setdefault(row, len(rows))
+        row_of = np.array([seen[location] for location in here.values], np.int64)
         of[indexed.first[t] : indexed.first[t] + len(here)] = row_of[np.asarray(here.codes)]
     in_order = {row: i for i, row in enumerate(sorted(rows))}  # the result must not depend on the order of racks
     place = np.array([in_order[row] for row in rows], np.int64)

@@ -160,8 +160,8 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
         place = np.arange(len(by)) - np.searchsorted(at, at)
         asking = rivals[by[place >= room[at]]]
         turn[asking] += 1
-    found: Ints = member[to[turn]]
-    return found
+    matching: Ints = member[to[turn]]
+    return matching
 
 
 def shares(affinity: Affinity, begin: Ints, size: Ints, members: Ints, units: Ints) -> Ints | None:

@@ -59,12 +59,15 @@ def bounds(model: Model) -> list[Bound]:
         return []
     cap = model.capacity
     everybody = np.flatnonzero(cap > 0)
-    found = [Bound("mean", level(float(model.work.sum()), cap[everybody], model.most[everybody])), _heaviest(model)]
-    found += _together(model)
-    found += _topics(model, max(each.value for each in found))
+    best_bounds = [
+        Bound("mean", level(float(model.work.sum()), cap[everybody], model.most[everybody])),
+        _heaviest(model),
+    ]
+    best_bounds += _together(model)
+    best_bounds += _topics(model, max(bound.value for bound in best_bounds))
     if len(model.of) <= WHOLE:
-        found.append(_whole(model, [each.classes for each in found if each.kind == "topics"]))
-    return sorted(found, key=lambda each: (-each.value, each.kind))
+        best_bounds.append(_whole(model, [bound.classes for bound in best_bounds if bound.kind == "topics"]))
+    return sorted(best_bounds, key=lambda bound: (-bound.value, bound.kind))
 
 
 def level(work: float, capacity: Floats, most: Ints) -> float:
@@ -109,7 +112,7 @@ def _together(model: Model) -> list[Bound]:
             value = _pigeonhole(works, len(subscribers), float(model.capacity[subscribers].max()))
             if value:
                 best.append(Bound("together", value, (g,)))
-    return [max(best, key=lambda each: each.value)] if best else []
+    return [max(best, key=lambda bound: bound.value)] if best else []
 
 
 def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
@@ -132,8 +135,8 @@ def _whole(model: Model, sets: Sequence[tuple[int, ...]]) -> Bound:
     order = model.heaviest_first[model.of[model.heaviest_first] != UNASSIGNED]
     by_class = order[np.argsort(narrowed(model.of[order], len(model.allowed)), kind="stable")]
     starts = np.searchsorted(model.of[by_class], np.arange(len(model.allowed) + 1)).tolist()
-    each = [((g,), by_class[starts[g] : starts[g + 1]]) for g in range(len(model.allowed))]
-    for classes, some in [((), order), *each, *((these, order[np.isin(model.of[order], these)]) for these in sets)]:
+    singles = [((g,), by_class[starts[g] : starts[g + 1]]) for g in range(len(model.allowed))]
+    for classes, some in [((), order), *singles, *((these, order[np.isin(model.of[order], these)]) for these in sets)]:
         who = model.allowed[list(classes)].any(axis=0) if classes else model.capacity > 0
         cap = model.capacity[who]
         top = min((len(some) + len(cap)) / float(cap.sum()), len(some) / float(cap.max()))  # all have room below
@@ -223,7 +226,7 @@ def least_moves(model: Model, limit: Ints) -> int:
     loads = model.loads(model.kept)
     order, starts = by_member(model, model.kept)
     works = [model.work[order[starts[m] : starts[m + 1]]] for m in range(len(limit))]
-    sums_ = [np.cumsum(each) for each in works]
+    sums_ = [np.cumsum(member_works) for member_works in works]
     excess = (loads - limit).tolist()
     least = [_fewest(total, over) for total, over in zip(sums_, excess, strict=True)]
     room = limit - loads

@@ -116,16 +116,20 @@ class _Level:
     @cached_property
     def sharpened(self) -> list[Bound]:
         """The same, with the optimum of a small group."""
-        known = self.bounds
-        if not known or known[0].value == math.inf or not small(self.model):
-            return known
-        plain = placed(self.model, self.model.limits(known[0].value))
-        found = Branching(self.model).least_maximum(plain.owner, known[0].value)
-        owner = plain.owner if found.owner is None else found.owner
+        bounds = self.bounds
+        if not bounds or bounds[0].value == math.inf or not small(self.model):
+            return bounds
+        plain = placed(self.model, self.model.limits(bounds[0].value))
+        optimum = Branching(self.model).least_maximum(plain.owner, bounds[0].value)
+        owner = plain.owner if optimum.owner is None else optimum.owner
         value = ratio(self.model, owner)
-        if not found.proven or not within(self.model, owner, self.model.most) or value <= known[0].value * (1 + NEAR):
-            return known
-        return [Bound("exact", value), *known]
+        if (
+            not optimum.proven
+            or not within(self.model, owner, self.model.most)
+            or value <= bounds[0].value * (1 + NEAR)
+        ):
+            return bounds
+        return [Bound("exact", value), *bounds]
 
     @cached_property
     def _packed(self) -> bool | None:
@@ -142,8 +146,8 @@ class _Level:
         if tradable(some) and Trading(some).search(some.most, start, EFFORT, least=math.inf).owner is not None:
             return True
         if small(some):
-            found = Branching(some).least_maximum(start, math.inf)
-            return found.owner is not None or (None if not found.proven else False)
+            packing = Branching(some).least_maximum(start, math.inf)
+            return packing.owner is not None or (None if not packing.proven else False)
         return None
 
 
@@ -162,7 +166,7 @@ class Engine:
         self.model, self.options = model, options
         bare = model.held(np.full(len(model.of), UNASSIGNED), np.zeros_like(model.pinned))
         capped = (model.most < NO_CAP).any()
-        self._levels = [_Level(raised(bare, each), each) for each in (RAISED if capped else RAISED[:1])]
+        self._levels = [_Level(raised(bare, multiple), multiple) for multiple in (RAISED if capped else RAISED[:1])]
 
     def settled(self, holder: Ints, withholds: Bools, disputed: Ints) -> Solution:
         """The assignment after the last rebalance, if each one finds these works and capacities.
@@ -175,29 +179,29 @@ class Engine:
             withholds: bool[M], whether a member holds its partitions until it is told to revoke them.
             disputed: int[], positions that several members may still hold.
         """
-        first = found = self.solve(holder)
-        now, later = handed_over(holder, found.owner, withholds, disputed), None
-        for _ in range(ROUNDS if found.bounds else 0):
-            rests = bool((now == found.owner).all())
+        first = solution = self.solve(holder)
+        now, later = handed_over(holder, solution.owner, withholds, disputed), None
+        for _ in range(ROUNDS if solution.bounds else 0):
+            rests = bool((now == solution.owner).all())
             if (now == holder).all() or (rests and self.options.move_budget is not None):
                 break  # from rest, a budget may be used again
             again = self.solve(now)
-            if not rests and self.options.move_budget is None and (again.owner == found.owner).all():
-                again = self.solve(found.owner)
-            if (again.owner == found.owner).all():
+            if not rests and self.options.move_budget is None and (again.owner == solution.owner).all():
+                again = self.solve(solution.owner)
+            if (again.owner == solution.owner).all():
                 break
             if later is None and self._assigns(now, again):
                 later = replace(again, now=now)
-            found, now = again, handed_over(holder, again.owner, withholds, disputed)
+            solution, now = again, handed_over(holder, again.owner, withholds, disputed)
         else:
             if later is not None:  # a position that stays may be withheld, too; but no rebalance more follows
-                found, now = later, later.now
-        return replace(found, now=now, verdict=first.verdict)
+                solution, now = later, later.now
+        return replace(solution, now=now, verdict=first.verdict)
 
-    def _assigns(self, holder: Ints, found: Solution) -> bool:
+    def _assigns(self, holder: Ints, solution: Solution) -> bool:
         """Whether an assignment moves nothing, and stays."""
-        stays = bool(((holder == found.owner) | (holder == UNASSIGNED)).all())
-        return stays and bool((self.solve(found.owner).owner == found.owner).all())
+        stays = bool(((holder == solution.owner) | (holder == UNASSIGNED)).all())
+        return stays and bool((self.solve(solution.owner).owner == solution.owner).all())
 
     def solve(self, holder: Ints) -> Solution:
         """One rebalance: its target.
@@ -207,8 +211,8 @@ class Engine:
         """
         why = ""
         for level in self._levels:
-            known = level.sharpened
-            if not known:
+            bounds = level.sharpened
+            if not bounds:
                 nothing = np.full(len(holder), UNASSIGNED)
                 return Solution(nothing, nothing)
             if level.fits is False:
@@ -220,11 +224,11 @@ class Engine:
             if level.raised < math.inf and not within(model, stays, model.most):
                 why = "moves" if level.fits else "unknown"
                 continue
-            owner, judged = _decided(model, self.options, known)
+            owner, judged = _decided(model, self.options, bounds)
             if level.raised == math.inf or within(model, owner, model.most):
                 greatest = ratio(model, owner)
-                limit = max((1 + self.options.epsilon) * known[0].value, greatest)
-                return Solution(owner, owner, tuple(known), greatest, limit, level.raised, why, judged)
+                limit = max((1 + self.options.epsilon) * bounds[0].value, greatest)
+                return Solution(owner, owner, tuple(bounds), greatest, limit, level.raised, why, judged)
             why = "moves" if level.fits else "unknown"
         raise AssertionError("without caps there is an assignment")
 
@@ -254,16 +258,16 @@ def handed_over(holder: Ints, target: Ints, withholds: Bools, disputed: Ints) ->
         disputed: int[], positions that several members may still hold.
     """
     now: Ints = target.copy()
-    held = holder != UNASSIGNED
-    held[held] = withholds[holder[held]]
-    now[held & (holder != target)] = UNASSIGNED
+    withholding = holder != UNASSIGNED
+    withholding[withholding] = withholds[holder[withholding]]
+    now[withholding & (holder != target)] = UNASSIGNED
     now[disputed] = UNASSIGNED
     return now
 
 
-def _decided(model: Model, options: PlacementOptions, known: list[Bound]) -> tuple[Ints, Judgement | None]:
+def _decided(model: Model, options: PlacementOptions, bounds: list[Bound]) -> tuple[Ints, Judgement | None]:
     """The assignment of one rebalance at one multiple of the caps, and the verdict of the hysteresis."""
-    allowed, budget = (1 + options.epsilon) * known[0].value, _budget(model, options)
+    allowed, budget = (1 + options.epsilon) * bounds[0].value, _budget(model, options)
     limit = model.limits(allowed)
     start = kept(model, limit)
     still = owner = start.owner
@@ -276,7 +280,7 @@ def _decided(model: Model, options: PlacementOptions, known: list[Bound]) -> tup
         judged = verdict(
             ratio(model, still) * model.ratio_unit,
             ratio(model, owner) * model.ratio_unit,
-            known[0].value * model.ratio_unit,
+            bounds[0].value * model.ratio_unit,
             checks=options.checks,
             since_s=options.since_s,
             of_capacity=options.of_capacity,
@@ -323,18 +327,18 @@ class _Searching:
         still: Ints = self.still.owner
         if self._all_rest():
             return still
-        found = still
+        owner = still
         if self._affords(self.allowed):
-            found = self._cheapest(still, self.allowed)
-            if self._keeps(found, self.allowed):
-                return found
-        found = self._lowest(found)
+            owner = self._cheapest(still, self.allowed)
+            if self._keeps(owner, self.allowed):
+                return owner
+        owner = self._lowest(owner)
         now = self.still
         complete = not (now.owner != self.model.kept).any()
-        lower = ratio(self.model, found) <= WORTH * now.ratio()
+        lower = ratio(self.model, owner) <= WORTH * now.ratio()
         if complete and not lower and not now.exceeding():
             return still
-        return self._cheapest(found, ratio(self.model, found))
+        return self._cheapest(owner, ratio(self.model, owner))
 
     @cached_property
     def _resting(self) -> float:
@@ -366,28 +370,28 @@ class _Searching:
         least = least_cost(model, limit) if model.cost_unit else least_moves(model, limit)
         least -= int(model.cost[forced_at(model)].sum())  # these are no choice
         near = tradable(model)
-        found = start
+        owner = start
         if not self._is_at(start, allowed, least):
             searched = once(model, allowed, EFFORT, quick=near).owner
-            if self._better(searched, found, allowed):
-                found = searched
-        if small(model) and not self._is_at(found, allowed, least):
-            branched = self._branched(limit, found, allowed)
-            found = found if branched.owner is None else branched.owner
+            if self._better(searched, owner, allowed):
+                owner = searched
+        if small(model) and not self._is_at(owner, allowed, least):
+            branched = self._branched(limit, owner, allowed)
+            owner = owner if branched.owner is None else branched.owner
             if branched.proven:
-                return found
+                return owner
         effort = EFFORT if near else 0
         for dearer, stale in WAYS:
-            if effort <= 0 or self._is_at(found, allowed, math.floor(NEARLY * least)):
+            if effort <= 0 or self._is_at(owner, allowed, math.floor(NEARLY * least)):
                 break
             traded = Trading(model).search(limit, start, min(effort, EFFORT // 2), least, self.budget, dearer, stale)
             effort -= traded.effort
-            if traded.owner is not None and self._better(traded.owner, found, allowed):
-                found = traded.owner
-        if small(model) and not self._is_at(found, allowed, least):
-            branched = self._branched(limit, found, allowed)
-            found = found if branched.owner is None else branched.owner
-        return found
+            if traded.owner is not None and self._better(traded.owner, owner, allowed):
+                owner = traded.owner
+        if small(model) and not self._is_at(owner, allowed, least):
+            branched = self._branched(limit, owner, allowed)
+            owner = owner if branched.owner is None else branched.owner
+        return owner
 
     def _is_at(self, owner: Ints, allowed: float, least: int) -> bool:
         """Whether an assignment is within the limits, at the least cost."""
@@ -418,18 +422,18 @@ class _Searching:
             branched = Branching(model).least_maximum(best, self.allowed, self.budget)
             return best if branched.owner is None else branched.owner
         if not within(model, best, model.most):
-            found = self._at(best, 2 * float(model.work.sum()) / float(model.capacity[model.capacity > 0].min()))
-            best = best if found is None else found
+            owner = self._at(best, 2 * float(model.work.sum()) / float(model.capacity[model.capacity > 0].min()))
+            best = best if owner is None else owner
         low, high = max(self.allowed, self._resting), ratio(model, best)
         for _ in range(HALVINGS):
             if high <= low * (1 + CLOSE) or not within(model, best, model.most):
                 break
             middle = (low + high) / 2
-            found = self._at(best, middle)
-            if found is None:
+            owner = self._at(best, middle)
+            if owner is None:
                 low = middle
             else:
-                best, high = found, min(middle, ratio(model, found))
+                best, high = owner, min(middle, ratio(model, owner))
         return best
 
     def _at(self, start: Ints, allowed: float) -> Ints | None:
@@ -438,9 +442,9 @@ class _Searching:
         if not self._affords(allowed):
             return None
         near = tradable(model)
-        found: Ints = once(model, allowed, EFFORT // HALVINGS, quick=near).owner
-        if self._keeps(found, allowed) or not near:
-            return found if self._keeps(found, allowed) else None
+        owner: Ints = once(model, allowed, EFFORT // HALVINGS, quick=near).owner
+        if self._keeps(owner, allowed) or not near:
+            return owner if self._keeps(owner, allowed) else None
         return Trading(model).search(limit, start, BRIEF, math.inf, self.budget).owner
 
 
@@ -448,11 +452,11 @@ def once(model: Model, allowed: float, effort: int, *, quick: bool = False) -> S
     """The best of several searches of all sizes of groups; of two of them, if others follow."""
     limit = model.limits(allowed)
     least = least_moves(model, limit)
-    found: list[Search] = []
+    searches: list[Search] = []
     steps = 20 * len(model.capacity) + 200
     styles = (*ORDERS[:1], DROP) if quick else (*ORDERS, DROP, ANEW)
     for style, place_first in (DROP, *ORDERS) if (least > MANY or model.cost_unit) and not quick else styles:
-        if style == "anew" and min(each.ratio() for each in found) <= allowed * (1 + NEAR):
+        if style == "anew" and min(candidate.ratio() for candidate in searches) <= allowed * (1 + NEAR):
             break
         search = Search(model, limit, style, effort)
         if style in ("drop", "anew"):
@@ -466,15 +470,20 @@ def once(model: Model, allowed: float, effort: int, *, quick: bool = False) -> S
                 even_out(search, 2 * len(model.capacity) + 50)
                 search.shed(steps)
         search.take_back()
-        found.append(search)
+        searches.append(search)
         effort = search.effort
         met = search.ratio() <= allowed * (1 + NEAR) and not search.exceeding()
         best_of_all = search.moves <= least and not model.cost_unit
         if effort <= 0 or (met and (best_of_all or len(model.of) > LARGE)):
             break
     return min(
-        found,
-        key=lambda each: (each.exceeding(), max(each.ratio(), allowed * (1 + NEAR)), each.cost(), each.ratio()),
+        searches,
+        key=lambda candidate: (
+            candidate.exceeding(),
+            max(candidate.ratio(), allowed * (1 + NEAR)),
+            candidate.cost(),
+            candidate.ratio(),
+        ),
     )
 
 
@@ -506,8 +515,8 @@ def _finished(model: Model, owner: Ints, limit: Ints) -> Ints:
     search.loads = model.loads(owner)
     search._listed()
     finish(search, 20 * len(model.capacity) + 200)
-    found: Ints = search.owner
-    return found
+    final_owner: Ints = search.owner
+    return final_owner
 
 
 def uncapped(model: Model) -> Ints:
@@ -517,8 +526,8 @@ def uncapped(model: Model) -> Ints:
 
 def forced_at(model: Model) -> Bools:
     """bool[P], positions whose holder may not keep them."""
-    found: Bools = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
-    return found
+    mask: Bools = (model.holder != UNASSIGNED) & (model.of != UNASSIGNED) & (model.kept == UNASSIGNED)
+    return mask
 
 
 def within(model: Model, owner: Ints, limit: Ints) -> bool:

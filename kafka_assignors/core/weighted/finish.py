@@ -116,9 +116,9 @@ def _exchanged(search: Search, a: int, b: int, frees: list[Ints], many: int) -> 
         return False
     search.effort -= STEP + (len(give) + len(take)) ** many
     give, take = give[_welcome(search, give, a, b)], take[_welcome(search, take, b, a)]
-    found = _closest(search.work[give], search.work[take], best) if many == 1 else None
-    gives, takes = ([found[0]], [found[1]][: found[1] + 1]) if found else ([], [])
-    more = found[2] if found else 0.0
+    exchange = _closest(search.work[give], search.work[take], best) if many == 1 else None
+    gives, takes = ([exchange[0]], [exchange[1]][: exchange[1] + 1]) if exchange else ([], [])
+    more = exchange[2] if exchange else 0.0
     if many == 2 and len(give) > 1:
         gives, takes, more = _closest_of_two(search.work[give], search.work[take], best)
     # Worth a step: it gains at least a millionth of what a move of the ideal size would.
@@ -136,8 +136,8 @@ def _exchanged(search: Search, a: int, b: int, frees: list[Ints], many: int) -> 
 def _closest_of_two(give: Ints, take: Ints, wish: float) -> tuple[list[int], list[int], float]:
     """Indices of one or two to give and none to two to take, whose difference is closest to a wish; that difference."""
     mine, theirs = _up_to_two(give), _up_to_two(take)
-    gives = np.array([give[each].sum() for each in mine])
-    takes = np.array([take[each].sum() for each in theirs] + [0])
+    gives = np.array([give[indices].sum() for indices in mine])
+    takes = np.array([take[indices].sum() for indices in theirs] + [0])
     order = np.argsort(takes, kind="stable")
     place = np.searchsorted(takes[order], gives - wish)
     best: tuple[float, int, int] | None = None
@@ -216,7 +216,7 @@ def _closest(give: Ints, take: Ints, wish: float) -> tuple[int, int, float] | No
     if not len(give):
         return None
     alone = int(np.abs(give - wish).argmin())
-    found = alone, -1, float(give[alone])
+    exchange = alone, -1, float(give[alone])
     if len(take):
         light = np.sort(take)
         place = np.searchsorted(light, give - wish)
@@ -224,7 +224,7 @@ def _closest(give: Ints, take: Ints, wish: float) -> tuple[int, int, float] | No
             at = np.clip(place - shift, 0, len(light) - 1)
             difference = give - light[at]
             i = int(np.abs(difference - wish).argmin())
-            if abs(float(difference[i]) - wish) < abs(found[2] - wish):
+            if abs(float(difference[i]) - wish) < abs(exchange[2] - wish):
                 back = int(np.flatnonzero(take == light[at[i]])[0])
-                found = i, back, float(difference[i])
-    return found
+                exchange = i, back, float(difference[i])
+    return exchange

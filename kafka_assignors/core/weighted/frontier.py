@@ -39,8 +39,8 @@ def frontier(model: Model, solution: Solution) -> tuple[tuple[int, float], ...]:
     if moves and small(model):
         owner = still.owner
         for budget in range(min(moves, POINTS)):
-            found = Branching(model).least_maximum(owner, solution.limit, budget)
-            owner = owner if found.owner is None else found.owner
+            optimum = Branching(model).least_maximum(owner, solution.limit, budget)
+            owner = owner if optimum.owner is None else optimum.owner
             pairs[engine.moves(model, owner)] = engine.ratio(model, owner)
     elif moves:
         points = POINTS if len(model.of) <= LARGE else 4
@@ -95,7 +95,7 @@ def _branched(model: Model, limit: Ints, owner: Ints) -> int:
     if not provable(model):
         return 0
     paid = engine.cost(model, owner)
-    found = Branching(model).least_cost(limit, paid)
-    if not found.proven:
+    optimum = Branching(model).least_cost(limit, paid)
+    if not optimum.proven:
         return 0
-    return paid if found.owner is None else engine.cost(model, found.owner)
+    return paid if optimum.owner is None else engine.cost(model, optimum.owner)

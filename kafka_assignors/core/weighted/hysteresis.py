@@ -110,12 +110,12 @@ class Rests:
         moved, withheld = moves
         came = self._handing_over or moved > 0
         self._moved_at = {
-            each: now if came and each not in had else self._moved_at[each]
-            for each in owned
-            if (came and each not in had) or each in self._moved_at
+            tp: now if came and tp not in had else self._moved_at[tp]
+            for tp in owned
+            if (came and tp not in had) or tp in self._moved_at
         }
         self._handing_over = withheld > 0
 
     def resting(self, owned: Collection[tuple[str, int]], now: float) -> list[tuple[str, int]]:
         """Those of these partitions that must stay."""
-        return [each for each in owned if now - self._moved_at.get(each, -math.inf) < self._rest_s]
+        return [tp for tp in owned if now - self._moved_at.get(tp, -math.inf) < self._rest_s]

@@ -110,15 +110,15 @@ class Loop:
         if self._reference is None or capacity <= 0:
             return Judgement(False, "the group's bound is unknown")
         now_at, target = work / capacity, self._reference * (1 + self._epsilon)
-        found = verdict(
+        judgement = verdict(
             now_at, target, self._reference, checks=self.checks, since_s=rested_s, of_capacity=self._of_capacity
         )
         self.checks = min(self.checks + 1, CHECKS) if now_at > IN_A_ROW * self._reference else 0
-        return self._told(found)
+        return self._told(judgement)
 
-    def _told(self, found: Judgement) -> Judgement:
-        self.asked += found.act
-        return found
+    def _told(self, judgement: Judgement) -> Judgement:
+        self.asked += judgement.act
+        return judgement
 
 
 def reference(bound: float, greatest: float, epsilon: float) -> float:

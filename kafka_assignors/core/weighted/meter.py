@@ -119,13 +119,13 @@ class Meter:
                 self._end_run()
             return
         self._end_run()
-        known = self._seconds
+        seconds = self._seconds
         typical = max(spent / sum(batch.values()), _LEAST_S)
         unknown = (typical, 0.0)
-        factor = typical * sum(batch.values()) / sum(n * known.get(each, unknown)[0] for each, n in batch.items())
-        for each, n in batch.items():
-            old, seen = known.get(each, unknown)
-            known[each] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
+        factor = typical * sum(batch.values()) / sum(n * seconds.get(tp, unknown)[0] for tp, n in batch.items())
+        for tp, n in batch.items():
+            old, seen = seconds.get(tp, unknown)
+            seconds[tp] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
 
     def _end_run(self) -> None:
         """Average what batches of one partition took."""
@@ -184,9 +184,9 @@ class Meter:
                 if partition in self._known:  # the leader's weight is still the best one known
                     self._known[partition] = self._known[partition][0], generation
             else:
-                if (told := self._told.get(partition)) is not None:
+                if (leader_weight := self._told.get(partition)) is not None:
                     share = min((now - self._flows[partition].since[0]) / RATE_S, 1.0)
-                    weight = told + (weight - told) * share
+                    weight = leader_weight + (weight - leader_weight) * share
                 self._known[partition] = weight, generation
         return _by_topic((partition, weight) for partition, (weight, _) in self._known.items())
 
@@ -205,13 +205,13 @@ class Meter:
             return work(rate, lag, 1.0, self._drain_s)
         if partition in seconds:
             return work(rate, lag, seconds[partition][0], self._drain_s)
-        alike = [each for (topic, _), (each, _) in seconds.items() if topic == partition[0]]
-        alike = alike or [each for each, _ in seconds.values()]
+        alike = [per_record for (topic, _), (per_record, _) in seconds.items() if topic == partition[0]]
+        alike = alike or [per_record for per_record, _ in seconds.values()]
         return work(rate, lag, median(alike), self._drain_s) if alike else None
 
     def learn(
         self,
-        told: Mapping[str, tuple[Iterable[int], Iterable[float]]],
+        leader_weights: Mapping[str, tuple[Iterable[int], Iterable[float]]],
         owned: Collection[tuple[str, int]],
         generation: int,
         *,
@@ -223,33 +223,33 @@ class Meter:
         the rebalance that follows a hand-over.
 
         Args:
-            told: topic -> partition ids and their weights, from the leader.
+            leader_weights: topic -> partition ids and their weights, from the leader.
             owned: The topic-partitions that this member owns now.
             generation: The generation of the assignment.
             settling: Whether another rebalance hands over what this one withheld. Weights stay until then: with new
                 ones, the leader might withhold something again.
         """
         self._settling = settling
-        kept = {each: known for each, known in self._known.items() if known[1] >= generation - 1}
-        for topic, (ids, weights) in told.items():
+        kept = {tp: entry for tp, entry in self._known.items() if entry[1] >= generation - 1}
+        for topic, (ids, weights) in leader_weights.items():
             for partition, weight in zip(ids, weights, strict=True):
                 if not math.isnan(weight):  # NaN is unknown
                     kept[topic, int(partition)] = float(weight), generation
         mine = set(owned)
-        new = {each: known for each, (known, _) in kept.items() if each in mine and each not in self._flows}
-        self._told = {**{each: known for each, known in self._told.items() if each in mine}, **new}
+        new = {tp: weight for tp, (weight, _) in kept.items() if tp in mine and tp not in self._flows}
+        self._told = {**{tp: weight for tp, weight in self._told.items() if tp in mine}, **new}
         self._known = kept
-        self._seconds = {each: known for each, known in self._seconds.items() if each in mine}
-        self._flows = {each: flow for each, flow in self._flows.items() if each in mine}
+        self._seconds = {tp: seconds for tp, seconds in self._seconds.items() if tp in mine}
+        self._flows = {tp: flow for tp, flow in self._flows.items() if tp in mine}
 
 
 def _by_topic(weights: Iterable[tuple[tuple[str, int], float]]) -> dict[str, Floats]:
     topics: dict[str, dict[int, float]] = {}
     for (topic, partition), weight in weights:
         topics.setdefault(topic, {})[partition] = weight
-    found = {}
-    for topic, known in topics.items():
-        values = np.full(max(known) + 1, np.nan)
-        values[list(known)] = list(known.values())
-        found[topic] = values
-    return found
+    weight_arrays = {}
+    for topic, weight_of in topics.items():
+        values = np.full(max(weight_of) + 1, np.nan)
+        values[list(weight_of)] = list(weight_of.values())
+        weight_arrays[topic] = values
+    return weight_arrays

@@ -72,7 +72,7 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
     Raises:
         ConfigError: They have another form, or a weight is not a finite number of 0 or above.
     """
-    found: dict[str, Any] = {}
+    by_topic: dict[str, Any] = {}
     if weights is not None and not isinstance(weights, Mapping):
         raise ConfigError(f"weights must be a mapping like {{('orders', 0): 12.5}}, not {type(weights).__name__}")
     for key, value in (weights or {}).items():
@@ -80,22 +80,22 @@ def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence
             topic, partition = key if len(key) == 2 else (None, -1)
             if not isinstance(topic, str) or not is_partition(partition):
                 raise ConfigError(f"weights: {key!r} is not a (topic, partition)")
-            known = found.setdefault(topic, {})
-            if not isinstance(known, dict):
+            weight_of = by_topic.setdefault(topic, {})
+            if not isinstance(weight_of, dict):
                 raise ConfigError(f"weights has topic {topic!r} in two forms")
-            known[str(int(partition))] = _weight(topic, partition, value)
-        elif isinstance(key, str) and key not in found:
-            found[key] = _of_topic(key, value)
+            weight_of[str(int(partition))] = _weight(topic, partition, value)
+        elif isinstance(key, str) and key not in by_topic:
+            by_topic[key] = _of_topic(key, value)
         else:
             raise ConfigError(f"weights: {key!r} is neither (topic, partition) nor a topic, or appears twice")
-    return found
+    return by_topic
 
 
 def _of_topic(topic: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        if wrong := [each for each in value if not is_partition(each)]:
+        if wrong := [partition for partition in value if not is_partition(partition)]:
             raise ConfigError(f"weights[{topic!r}]: {wrong[0]!r} is not a partition")
-        return {str(int(each)): _weight(topic, each, weight) for each, weight in value.items()}
+        return {str(int(partition)): _weight(topic, partition, weight) for partition, weight in value.items()}
     if isinstance(value, list | tuple):
         try:
             numbers = np.array(value if set(map(type, value)) <= _PLAIN else (), np.float64)  # None becomes NaN
@@ -105,7 +105,7 @@ def _of_topic(topic: str, value: Any) -> Any:
             odd = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
             if all(value[i] is None for i in odd.tolist()):
                 return list(value)
-        return [None if each is None else _weight(topic, i, each) for i, each in enumerate(value)]
+        return [None if weight is None else _weight(topic, i, weight) for i, weight in enumerate(value)]
     raise ConfigError(f"weights[{topic!r}] must be a list of weights or {{partition: weight}}, not {value!r}")
 
 
@@ -204,8 +204,8 @@ class Model:
     def kept(self) -> Ints:
         """int[P], the holder if it may keep the position, else `UNASSIGNED`."""
         may = np.zeros(len(self.holder), bool)
-        held = np.flatnonzero((self.holder != UNASSIGNED) & (self.of != UNASSIGNED))
-        may[held] = self.allowed[self.of[held], self.holder[held]]
+        positions = np.flatnonzero((self.holder != UNASSIGNED) & (self.of != UNASSIGNED))
+        may[positions] = self.allowed[self.of[positions], self.holder[positions]]
         return np.where(may, self.holder, UNASSIGNED)
 
     @cached_property
@@ -243,8 +243,8 @@ class Model:
     @cached_property
     def measured(self) -> Bools:
         """bool[P], whether the position's work was given; false if nobody subscribes."""
-        known: Bools = ~np.isnan(self.given)
-        return known
+        mask: Bools = ~np.isnan(self.given)
+        return mask
 
     @property
     def coverage(self) -> tuple[int, int]:
@@ -283,15 +283,15 @@ def model(
     Cost: O(P + T * distinct subscriptions).
     """
     indexed, also = claims.indexed, also or Wishes()
-    told: list[Fact] = []
-    cap = _capacity(indexed, capacity, told)
+    facts: list[Fact] = []
+    cap = _capacity(indexed, capacity, facts)
     standby = cap == 0
     needed = float(np.median(cap[~standby])) if len(cap) else 1.0
     reads = indexed.reads[indexed.subscription] if len(indexed.members) else np.zeros((0, len(indexed.topics)), bool)
     able = reads & ~standby[:, None]
     able = np.where(able.any(axis=0), able, reads)  # standbys take what no other member may have
     if also.priority:
-        able &= _first(able, indexed, also.priority, told)
+        able &= _first(able, indexed, also.priority, facts)
     columns: dict[bytes, int] = {}
     of_topic = np.full(len(indexed.topics), UNASSIGNED)
     rows: list[Bools] = []
@@ -304,7 +304,7 @@ def model(
     used = allowed.any(axis=0) if rows else np.zeros(len(indexed.members), bool)
     cap = np.where(used, np.where(standby, needed, cap), 0.0)
     of = of_topic[indexed.topic_of()]
-    raw = np.minimum(_given(indexed, weights, told), HEAVIEST)
+    raw = np.minimum(_given(indexed, weights, facts), HEAVIEST)
     raw[of == UNASSIGNED] = np.nan
     filled = _filled(indexed, raw, of != UNASSIGNED)
     heaviest = float(filled.max(initial=0.0))
@@ -312,8 +312,8 @@ def model(
     unit = max(heaviest / units, LIGHTEST) if heaviest else 1.0
     parts = filled / (heaviest or 1.0) * units if unit > LIGHTEST else filled / unit
     whole = np.where(of == UNASSIGNED, 0, np.maximum(np.rint(parts), 1)).astype(np.int64)
-    cost, cost_unit = _costs(indexed, also.state, told)
-    caps = _caps(indexed, also.max_work, unit, told)
+    cost, cost_unit = _costs(indexed, also.state, facts)
+    caps = _caps(indexed, also.max_work, unit, facts)
     return Model(
         indexed,
         claims.holder,
@@ -325,7 +325,7 @@ def model(
         cap,
         of,
         allowed,
-        tuple(told),
+        tuple(facts),
         caps,
         cost,
         cost_unit,
@@ -336,21 +336,21 @@ def model(
 def _parts(capacities: Floats) -> Floats:
     """Capacities as parts of the greatest, rounded to `DIGITS` binary digits."""
     digits, exponents = np.frexp(capacities / (capacities.max(initial=0.0) or 1.0))
-    found: Floats = np.ldexp(np.rint(np.ldexp(digits, DIGITS)), exponents - DIGITS)
-    return found
+    parts: Floats = np.ldexp(np.rint(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+    return parts
 
 
-def _first(able: Bools, indexed: Indexed, priority: Mapping[str, int], told: list[Fact]) -> Bools:
+def _first(able: Bools, indexed: Indexed, priority: Mapping[str, int], facts: list[Fact]) -> Bools:
     """bool[M, T], whether a member has the highest priority of those that may have a topic."""
-    _strangers("priority", priority, indexed, told)
+    _strangers("priority", priority, indexed, facts)
     rank = np.array([priority.get(member.member_id, 0) for member in indexed.members], np.int64)
     best = np.where(able, rank[:, None], -(1 << 40)).max(axis=0, initial=-(1 << 40))
-    found: Bools = rank[:, None] == best
-    return found
+    mask: Bools = rank[:, None] == best
+    return mask
 
 
-def _caps(indexed: Indexed, max_work: Mapping[str, float], unit: float, told: list[Fact]) -> Ints:
-    _strangers("max_work", max_work, indexed, told)
+def _caps(indexed: Indexed, max_work: Mapping[str, float], unit: float, facts: list[Fact]) -> Ints:
+    _strangers("max_work", max_work, indexed, facts)
     caps = np.full(len(indexed.members), NO_CAP)
     for m, member in enumerate(indexed.members):
         if (cap := max_work.get(member.member_id)) is not None:
@@ -358,59 +358,59 @@ def _caps(indexed: Indexed, max_work: Mapping[str, float], unit: float, told: li
     return caps
 
 
-def _costs(indexed: Indexed, state: Mapping[str, Any], told: list[Fact]) -> tuple[Ints, float]:
+def _costs(indexed: Indexed, state: Mapping[str, Any], facts: list[Fact]) -> tuple[Ints, float]:
     """Cost of moving each position, and its unit. An unknown state is the median; no move is free of cost."""
     if not state:
         return np.ones(indexed.size, np.int64), 0.0
-    raw = np.minimum(_given(indexed, state, told, "state"), HEAVIEST)
-    known = raw[~np.isnan(raw)]
-    if not len(known) or not known.max() > 0:
+    raw = np.minimum(_given(indexed, state, facts, "state"), HEAVIEST)
+    states = raw[~np.isnan(raw)]
+    if not len(states) or not states.max() > 0:
         return np.ones(indexed.size, np.int64), 0.0
-    unit = max(float(known.max()) / COSTS, LIGHTEST)
-    filled = np.where(np.isnan(raw), float(np.median(known)), raw)
+    unit = max(float(states.max()) / COSTS, LIGHTEST)
+    filled = np.where(np.isnan(raw), float(np.median(states)), raw)
     return np.maximum(np.rint(filled / unit), 1).astype(np.int64), unit
 
 
 def _pinned(indexed: Indexed, resting: Mapping[str, Sequence[int]]) -> Bools:
-    found = np.zeros(indexed.size, bool)
+    mask = np.zeros(indexed.size, bool)
     for topic, ids in resting.items():
         if topic in indexed.number:
             first, end = indexed.first[indexed.number[topic] : indexed.number[topic] + 2].tolist()
-            found[[first + p for p in ids if p < end - first]] = True
-    return found
+            mask[[first + p for p in ids if p < end - first]] = True
+    return mask
 
 
-def _strangers(option: str, given: Mapping[str, Any], indexed: Indexed, told: list[Fact]) -> None:
-    for member in sorted(given.keys() - {each.member_id for each in indexed.members}):
-        told.append(
+def _strangers(option: str, given: Mapping[str, Any], indexed: Indexed, facts: list[Fact]) -> None:
+    for member in sorted(given.keys() - {group_member.member_id for group_member in indexed.members}):
+        facts.append(
             Fact(f"{option}-strange", member, f"{option} is given for {member!r}, which is not a member; ignored")
         )
 
 
-def _capacity(indexed: Indexed, capacity: Mapping[str, float], told: list[Fact]) -> Floats:
-    _strangers("capacity", capacity, indexed, told)
+def _capacity(indexed: Indexed, capacity: Mapping[str, float], facts: list[Fact]) -> Floats:
+    _strangers("capacity", capacity, indexed, facts)
     cap = np.array([capacity.get(member.member_id, 1.0) for member in indexed.members], np.float64)
     if len(cap) and not cap.any():
-        told.append(Fact("standby-all", "", "every member is a standby (capacity 0); all count as 1"))
+        facts.append(Fact("standby-all", "", "every member is a standby (capacity 0); all count as 1"))
         cap[:] = 1.0
     return cap
 
 
-def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact], kind: str = "weight") -> Floats:
+def _given(indexed: Indexed, weights: Mapping[str, Any], facts: list[Fact], kind: str = "weight") -> Floats:
     """float[P], NaN if no weight (or state) is known."""
     raw = np.full(indexed.size, np.nan)
     beyond: list[str] = []
     strange: list[str] = []
-    for topic, each in weights.items():
+    for topic, figures in weights.items():
         if topic not in indexed.number:
             strange.append(topic)
             continue
         first, end = indexed.first[indexed.number[topic] : indexed.number[topic] + 2].tolist()
-        if isinstance(each, Mapping):
-            ids = np.array(list(map(int, each)), np.int64)
-            values = np.array(list(each.values()), np.float64)
+        if isinstance(figures, Mapping):
+            ids = np.array(list(map(int, figures)), np.int64)
+            values = np.array(list(figures.values()), np.float64)
         else:
-            ids, values = np.arange(len(each)), np.array(each, np.float64)
+            ids, values = np.arange(len(figures)), np.array(figures, np.float64)
         exists = ids < end - first
         if not exists.all():
             beyond.append(topic)
@@ -419,16 +419,16 @@ def _given(indexed: Indexed, weights: Mapping[str, Any], told: list[Fact], kind:
         (f"{kind}-topic", strange, "which has no partitions in this group"),
         (f"{kind}-partition", beyond, "including nonexistent partitions"),
     ):
-        told += [Fact(which, topic, f"{kind}s are given for topic {topic!r}, {why}; ignored") for topic in topics]
+        facts += [Fact(which, topic, f"{kind}s are given for topic {topic!r}, {why}; ignored") for topic in topics]
     return raw
 
 
 def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> Floats:
     """Works with gaps filled, none below the floor; 0 where no member may have the position."""
-    known = raw[~np.isnan(raw)]
-    if not len(known) or not known.max() > 0:  # nothing is known, or all is idle: use counts
+    weights = raw[~np.isnan(raw)]
+    if not len(weights) or not weights.max() > 0:  # nothing is known, or all is idle: use counts
         return np.where(exists, 1.0, 0.0)
-    middle = float(np.median(known)) or float(np.median(known[known > 0]))
+    middle = float(np.median(weights)) or float(np.median(weights[weights > 0]))
     filled = raw.copy()
     missing = np.isnan(raw) & exists
     if missing.any():
@@ -443,4 +443,4 @@ def _filled(indexed: Indexed, raw: Floats, exists: Bools) -> Floats:
 
 def named(indexed: Indexed, positions: Iterable[int]) -> list[str]:
     """Topic-partitions as text."""
-    return [f"{each.topic}-{each.partition}" for each in indexed.names(np.array(list(positions), np.int64))]
+    return [f"{tp.topic}-{tp.partition}" for tp in indexed.names(np.array(list(positions), np.int64))]

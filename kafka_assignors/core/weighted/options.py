@@ -62,15 +62,15 @@ def _resting(given: Any) -> dict[str, list[int]]:
     """Topic -> ascending partition ids."""
     if isinstance(given, Mapping):
         given = [(topic, p) for topic, ids in given.items() for p in (ids if isinstance(ids, Iterable) else [None])]
-    found: dict[str, set[int]] = {}
+    by_topic: dict[str, set[int]] = {}
     if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
         raise ValueError
-    for each in given or ():
-        named = isinstance(each, tuple | list) and len(each) == 2 and isinstance(each[0], str)
-        if not named or not is_partition(each[1]):
-            raise ConfigError(f"resting: {each!r} is no (topic, partition)")
-        found.setdefault(each[0], set()).add(int(each[1]))
-    return {topic: sorted(ids) for topic, ids in sorted(found.items())}
+    for pair in given or ():
+        named = isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)
+        if not named or not is_partition(pair[1]):
+            raise ConfigError(f"resting: {pair!r} is no (topic, partition)")
+        by_topic.setdefault(pair[0], set()).add(int(pair[1]))
+    return {topic: sorted(ids) for topic, ids in sorted(by_topic.items())}
 
 
 _FORM = "a mapping like {('orders', 0): 12.5} or {'orders': [12.5, None]}, or None"

@@ -99,9 +99,9 @@ def owners(claims: Claims, placing: Placing = DEFAULT) -> Ints:
 
 def solved(claims: Claims, placing: Placing = DEFAULT) -> tuple[Model, engine.Solution]:
     """The group in integers, and the target that this and the next rebalances lead to."""
-    found = modelled(claims, placing)
+    model = modelled(claims, placing)
     withholds, disputed = _handing_over(claims, placing)
-    return found, engine.Engine(found, placing.options).settled(claims.holder, withholds, disputed)
+    return model, engine.Engine(model, placing.options).settled(claims.holder, withholds, disputed)
 
 
 def modelled(claims: Claims, placing: Placing) -> Model:
@@ -146,8 +146,8 @@ def _handing_over(claims: Claims, placing: Placing) -> tuple[Bools, Ints]:
         ],
         bool,
     )
-    held = [at[holds[by]] for at, by in (claims.disputed_at, claims.leaving_at)]
-    return holds, np.concatenate(held)
+    positions = [at[holds[by]] for at, by in (claims.disputed_at, claims.leaving_at)]
+    return holds, np.concatenate(positions)
 
 
 def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
@@ -156,9 +156,9 @@ def facts(group: Group, placing: Placing = DEFAULT) -> Iterable[Fact]:
     yield from facts_of(modelled(resolve(Group(members, group.partitions)), placing))  # ownership makes no difference
 
 
-def facts_of(found: Model) -> Iterable[Fact]:
+def facts_of(model: Model) -> Iterable[Fact]:
     """`facts` of a group in integers."""
-    yield from found.facts
-    measured, every = found.coverage
+    yield from model.facts
+    measured, every = model.coverage
     if not measured and every:
         yield Fact("weights-none", "", "no member sends weights: every partition counts the same")

@@ -115,8 +115,8 @@ class Load:
             yield f"  the hard caps had to be {how}: {_CAPS.get(self.caps_why, 'no reason is told')}"
         if self.verdict is not None:
             yield f"  hysteresis: {'acts' if self.verdict[0] else 'waits'}: {self.verdict[1]}"
-        for each in self.advice:
-            yield f"  {each}"
+        for line in self.advice:
+            yield f"  {line}"
 
 
 _CAPS = {
@@ -140,22 +140,22 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
         target: int[P], the number of each position's owner.
         placing: The validated options.
     """
-    found, solution = solved(claims, placing)
+    model, solution = solved(claims, placing)
     indexed = claims.indexed
-    used = found.capacity > 0
-    capacity = found.capacities
-    work = np.array([math.fsum(each) for each in _works(found, target)])
+    used = model.capacity > 0
+    capacity = model.capacities
+    work = np.array([math.fsum(works) for works in _works(model, target)])
     greatest = float((work[used] / capacity[used]).max()) if used.any() else 0.0
-    moved = (found.holder != UNASSIGNED) & (target != UNASSIGNED) & (target != found.holder)
+    moved = (model.holder != UNASSIGNED) & (target != UNASSIGNED) & (target != model.holder)
     ids = [member.member_id for member in indexed.members]
-    mean = math.fsum(found.filled.tolist()) / math.fsum(capacity.tolist()) if used.any() else 0.0
-    kind, witness = _witness(found, solution.bounds)
-    paid = int(found.cost[moved].sum())
-    judged, bound = solution.verdict, _round(solution.bound * found.ratio_unit)
-    solution = replace(solution, owner=target, greatest=engine.ratio(found, target) if used.any() else 0.0)
+    mean = math.fsum(model.filled.tolist()) / math.fsum(capacity.tolist()) if used.any() else 0.0
+    kind, witness = _witness(model, solution.bounds)
+    paid = int(model.cost[moved].sum())
+    judged, bound = solution.verdict, _round(solution.bound * model.ratio_unit)
+    solution = replace(solution, owner=target, greatest=engine.ratio(model, target) if used.any() else 0.0)
     solution = replace(solution, limit=max(solution.limit, solution.greatest))
-    needed = least(found, solution)
-    *steps, (most, _) = frontier(found, solution)
+    needed = least(model, solution)
+    *steps, (most, _) = frontier(model, solution)
     steps.append((most, solution.greatest))
     return Load(
         dict(zip(ids, work.tolist(), strict=True)),
@@ -167,16 +167,16 @@ def report(claims: Claims, target: Ints, placing: Placing) -> Load:
         max((1 + placing.options.epsilon) * bound, greatest),
         int(moved.sum()),
         needed.moves,
-        found.coverage,
+        model.coverage,
         placing.options.epsilon,
-        tuple((moves, _round(ratio * found.ratio_unit / mean) if mean else 0.0) for moves, ratio in steps),
-        tuple(_advice(found, solution.bounds, mean / found.ratio_unit)),
+        tuple((moves, _round(ratio * model.ratio_unit / mean) if mean else 0.0) for moves, ratio in steps),
+        tuple(_advice(model, solution.bounds, mean / model.ratio_unit)),
         None if judged is None else (judged.act, judged.why),
-        (_round(paid * found.cost_unit), _round(needed.cost * found.cost_unit)) if found.cost_unit else None,
-        _remote(found, target) if found.has_racks else None,
+        (_round(paid * model.cost_unit), _round(needed.cost * model.cost_unit)) if model.cost_unit else None,
+        _remote(model, target) if model.has_racks else None,
         None if solution.caps == math.inf else solution.caps,
         solution.caps_why,
-        None if (budget := placing.options.move_budget) is None else (engine.moves(found, target), budget),
+        None if (budget := placing.options.move_budget) is None else (engine.moves(model, target), budget),
     )
 
 
@@ -185,49 +185,49 @@ def _round(value: float) -> float:
     return float(f"{value:.10g}")
 
 
-def _works(found: Model, owner: Ints) -> Iterator[list[float]]:
+def _works(model: Model, owner: Ints) -> Iterator[list[float]]:
     """The works of each member's partitions."""
-    order, starts = by_member(found, owner)
-    for m in range(len(found.capacity)):
-        yield found.filled[order[starts[m] : starts[m + 1]]].tolist()
+    order, starts = by_member(model, owner)
+    for m in range(len(model.capacity)):
+        yield model.filled[order[starts[m] : starts[m + 1]]].tolist()
 
 
-def _remote(found: Model, target: Ints) -> tuple[float, float]:
+def _remote(model: Model, target: Ints) -> tuple[float, float]:
     """Work read from other racks, and the least that any assignment has."""
-    rows, racks = found.far.rows, found.far.rack
+    rows, racks = model.far.rows, model.far.rack
     least = 0
-    for g, who in enumerate(found.subscribers):
-        here = np.flatnonzero(found.of == g)
-        least += int((found.work[here] * rows[:, racks[who]].min(axis=1)[found.far.of[here]]).sum())
-    return _round(found.remote(target) * found.unit), _round(least * found.unit)
+    for g, who in enumerate(model.subscribers):
+        here = np.flatnonzero(model.of == g)
+        least += int((model.work[here] * rows[:, racks[who]].min(axis=1)[model.far.of[here]]).sum())
+    return _round(model.remote(target) * model.unit), _round(least * model.unit)
 
 
-def _witness(found: Model, bounds: Sequence[Bound]) -> tuple[str, tuple[Any, ...]]:
+def _witness(model: Model, bounds: Sequence[Bound]) -> tuple[str, tuple[Any, ...]]:
     if not bounds:
         return "mean", ()
-    best, indexed = bounds[0], found.indexed
+    best, indexed = bounds[0], model.indexed
     if best.kind == "heaviest":
         (partition,) = indexed.names(np.array([best.position]))
         return best.kind, (partition.topic, partition.partition)
-    return best.kind, tuple(_topics(found, indexed, best))
+    return best.kind, tuple(_topics(model, indexed, best))
 
 
-def _topics(found: Model, indexed: Indexed, best: Bound) -> list[str]:
+def _topics(model: Model, indexed: Indexed, best: Bound) -> list[str]:
     classes = set(best.classes)
-    return [topic for t, topic in enumerate(indexed.topics) if int(found.of[indexed.first[t]]) in classes]
+    return [topic for t, topic in enumerate(indexed.topics) if int(model.of[indexed.first[t]]) in classes]
 
 
-def _advice(found: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]:
+def _advice(model: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]:
     if not bounds or bounds[0].value <= mean * 1.001:
         return
-    best, unit, indexed = bounds[0], found.unit, found.indexed
+    best, unit, indexed = bounds[0], model.unit, model.indexed
     above = f"{best.value / mean:.2f} of the mean is the least possible"
     if best.kind == "heaviest":
         (partition,) = indexed.names(np.array([best.position]))
-        name, work = f"{partition.topic}-{partition.partition}", _n(float(found.work[best.position]) * unit)
+        name, work = f"{partition.topic}-{partition.partition}", _n(float(model.work[best.position]) * unit)
         yield f"{above}: {name} alone has work {work}; split its keys or add partitions to {partition.topic}"
     elif best.kind == "topics":
-        topics = _topics(found, indexed, best)
+        topics = _topics(model, indexed, best)
         some = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
         yield f"{above}: too few members subscribe to {some}; add members"
     elif best.kind == "mean":

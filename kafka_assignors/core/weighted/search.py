@@ -76,8 +76,8 @@ class Search:
 
     def free(self, at: Ints) -> Bools:
         """Which positions cost nothing to place elsewhere."""
-        found: Bools = self.owner[at] != self.origin[at]
-        return found
+        mask: Bools = self.owner[at] != self.origin[at]
+        return mask
 
     def move(self, at: int, to: int) -> None:
         """Assign a position to a member."""
@@ -95,8 +95,8 @@ class Search:
 
     def may(self, at: Ints, member: int) -> Bools:
         """Which positions a member may have."""
-        found: Bools = self.model.allowed[self.of[at], member]
-        return found
+        mask: Bools = self.model.allowed[self.of[at], member]
+        return mask
 
     # -- unassigned partitions
 
@@ -154,12 +154,12 @@ class Search:
             chunk = items[begin : begin + step]
             work = self.work[chunk]
             height = self.loads[members] / cap
-            each = max(float(work.mean()), 1.0) / cap  # height that one more partition adds to each member
-            level = _level(height, each, len(chunk))
-            count = np.maximum(np.ceil((level - height) / each), 0).astype(np.int64) + 1
+            rise = max(float(work.mean()), 1.0) / cap  # height that one more partition adds to each member
+            level = _level(height, rise, len(chunk))
+            count = np.maximum(np.ceil((level - height) / rise), 0).astype(np.int64) + 1
             slot = np.repeat(np.arange(len(members)), count)
             step_of = np.arange(len(slot)) - np.repeat(np.cumsum(count) - count, count)
-            top = height[slot] + (step_of + 1) * each[slot]
+            top = height[slot] + (step_of + 1) * rise[slot]
             order = np.argsort(top, kind="stable")[: len(chunk)]
             to = members[slot[order]]
             self.owner[chunk] = to
@@ -226,8 +226,8 @@ class Search:
         for i in np.argsort(-self.model.cost[chosen], kind="stable").tolist():
             if self.work[chosen[i]] <= spare:
                 keep[i], spare = False, spare - int(self.work[chosen[i]])
-        found: Ints = chosen[keep]
-        return found
+        positions: Ints = chosen[keep]
+        return positions
 
     def _receivers(self, items: Ints, m: int) -> tuple[Ints, Ints]:
         """The best receiver of each item except `m`, and its room; below the item's work if none fits."""
@@ -411,7 +411,7 @@ class Search:
                     work = int(self.work[at])
                     who = self.model.subscribers[g]
                     enough = who[room[who] >= work]
-                    enough = enough[[each not in incoming for each in enough.tolist()]]
+                    enough = enough[[candidate not in incoming for candidate in enough.tolist()]]
                     if len(enough):
                         to = int(enough[room[enough].argmax()])
                         way[to] = at, r
@@ -434,10 +434,10 @@ class Search:
         return True
 
 
-def _level(height: Floats, each: Floats, count: int) -> float:
-    """The height up to which `count` partitions fill members, each of which grows by `each` per partition."""
+def _level(height: Floats, rise: Floats, count: int) -> float:
+    """The height up to which `count` partitions fill members, each of which grows by `rise` per partition."""
     order = np.argsort(height, kind="stable")
-    low, per = height[order], 1 / each[order]
+    low, per = height[order], 1 / rise[order]
     rate, filled = np.cumsum(per), np.cumsum(per * low)
     level = (count + filled) / rate
     fits = np.flatnonzero(level <= np.append(low[1:], np.inf))

@@ -77,14 +77,14 @@ def told(
     Returns:
         member id -> user data.
     """
-    plain, found = encode(standing), {}
+    plain, user_data = encode(standing), {}
     for place, (member_id, topics) in enumerate(sorted(given.items())):
-        known = {}
+        member_weights = {}
         if standing.partitions <= MOST:
             owned = [(topic, partition) for topic, ids in topics.items() for partition in ids]
-            known = chosen(weights, owned, member_id, OTHERS if place < KEEPERS else 0)
-        found[member_id] = encode(replace(standing, weights=known)) if known else plain
-    return found
+            member_weights = chosen(weights, owned, member_id, OTHERS if place < KEEPERS else 0)
+        user_data[member_id] = encode(replace(standing, weights=member_weights)) if member_weights else plain
+    return user_data
 
 
 def decode(data: bytes | None) -> Balance | None:

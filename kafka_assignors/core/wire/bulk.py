@@ -109,8 +109,8 @@ def _written(
 def at_each(buffer: NDArray[np.uint8], dtype: DTypeLike) -> NDArray[Any]:
     """View the buffer as an array with an element of the given type at each offset."""
     size = np.dtype(dtype).itemsize
-    each: NDArray[Any] = np.ndarray((max(0, len(buffer) - size + 1),), dtype, buffer, 0, (1,))
-    return each
+    view: NDArray[Any] = np.ndarray((max(0, len(buffer) - size + 1),), dtype, buffer, 0, (1,))
+    return view
 
 
 def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]:
@@ -126,13 +126,13 @@ def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]
         yield int(length[order[begin]]), order[begin:end]
 
 
-def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> list[tuple[Claimed, int] | None]:
+def claims(data: Sequence[bytes], at: Sequence[int], topics: Iterable[str]) -> list[tuple[Claimed, int] | None]:
     """Decode an array of (topic, partition ids) of each member.
 
     Args:
         data: Each member's bytes.
         at: Offset of the array in each member's bytes.
-        known: The relevant topics. Claims of other topics are left out without decoding their names.
+        topics: The relevant topics. Claims of other topics are left out without decoding their names.
 
     Returns:
         Per member its claims and the offset of their end; None if `protocol.Reader.partitions` would raise.
@@ -149,7 +149,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
 
     sound = runs >= 0
     runs = np.concatenate([[0], np.cumsum(np.maximum(runs, 0))])
-    names = list(dict.fromkeys(known))
+    names = list(dict.fromkeys(topics))
     table = _Names([name.encode(errors="surrogatepass") for name in names[:_TABLE]])
     rare = {name.encode(errors="surrogatepass"): t for t, name in enumerate(names[_TABLE:], _TABLE)}
     strange = np.zeros(len(data), np.int64)
@@ -178,22 +178,22 @@ def claims(data: Sequence[bytes], at: Sequence[int], known: Iterable[str]) -> li
     return [(Claimed(columns, row), till) if good else None for row, (good, till) in enumerate(where)]
 
 
-def decode_all_sticky(data: Sequence[bytes | None], known: Iterable[str]) -> list[Claim]:
+def decode_all_sticky(data: Sequence[bytes | None], topics: Iterable[str]) -> list[Claim]:
     """`decode_sticky` of many members at once.
 
     Args:
         data: Each member's user data.
-        known: Topics that they probably name.
+        topics: Topics that they probably name.
     """
     read = [Claim()] * len(data)
-    telling = [(m, split(each)[1]) for m, each in enumerate(data) if each]
-    found = claims([each for _, each in telling], [0] * len(telling), known)
-    for (m, each), claimed in zip(telling, found, strict=True):
-        if claimed is not None and claimed[1] + 4 == len(each):
-            generation = int.from_bytes(each[-4:], "big", signed=True)
+    telling = [(m, split(user_data)[1]) for m, user_data in enumerate(data) if user_data]
+    claims_and_ends = claims([user_data for _, user_data in telling], [0] * len(telling), topics)
+    for (m, user_data), claimed in zip(telling, claims_and_ends, strict=True):
+        if claimed is not None and claimed[1] + 4 == len(user_data):
+            generation = int.from_bytes(user_data[-4:], "big", signed=True)
             read[m] = Claim(claimed[0], max(generation, NO_GENERATION))
         else:  # not V1
-            read[m] = decode_sticky(each)
+            read[m] = decode_sticky(user_data)
     return read
 
 
@@ -226,12 +226,12 @@ def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tupl
         cursor[:active] = np.minimum(behind + 4 + 4 * counts[behind].astype(np.int64), limit)
         step += 1
     for m in range(active):
-        here_, found = int(cursor[m]), []
+        here_, starts = int(cursor[m]), []
         for _ in range(step, -int(most[m])):
-            found.append(here_)
+            starts.append(here_)
             behind_ = min(here_ + 2 + int.from_bytes(joined[here_ : here_ + 2], "big"), limit)
             here_ = min(behind_ + 4 + 4 * int.from_bytes(joined[behind_ : behind_ + 4], "big"), limit)
-        begin[first[m] + step : first[m] - most[m]] = found
+        begin[first[m] + step : first[m] - most[m]] = starts
         cursor[m] = here_
     ends = np.empty_like(cursor)
     ends[several] = cursor
@@ -270,7 +270,7 @@ class _Names:
 
     def find(self, buffer: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
         """The number of the name at each offset; -1 if it is unknown."""
-        found = np.full(len(at), -1)
+        matches = np.full(len(at), -1)
         for size, here in by_length(length):
             if size not in self._tables:
                 continue
@@ -281,8 +281,8 @@ class _Names:
             missed = np.flatnonzero(key[place] != wanted)
             place[missed] = np.minimum(np.searchsorted(key, wanted[missed]), len(key) - 1)
             same = np.logical_and.reduce([word[place] == mine for word, mine in zip(words, asked, strict=True)])
-            found[here] = np.where(same, numbers[place], -1)
-        return found
+            matches[here] = np.where(same, numbers[place], -1)
+        return matches
 
 
 def _words(buffer: NDArray[np.uint8], at: Ints, size: int) -> list[Words]:
@@ -309,38 +309,40 @@ def subscriptions(data: Sequence[bytes]) -> list[Subscription]:
     read: list[Subscription] = []
     heads: Heads = {}
     holding: dict[int, int] = {}  # member -> offset of its owned partitions
-    for m, each in enumerate(data):
+    for m, payload in enumerate(data):
         try:
-            if beyond(len(each), int.from_bytes(each[2:6], "big")):
+            if beyond(len(payload), int.from_bytes(payload[2:6], "big")):
                 raise ValueError
-            topics, at = shared_topics(each, heads)
-            size = int32(each, at)[0]
+            topics, at = shared_topics(payload, heads)
+            size = int32(payload, at)[0]
             at += 4 + max(size, 0)
-            user_data = None if size < 0 else each[at - size : at]
-            version = int.from_bytes(each[:2], "big", signed=True)
-            if version >= 1 and each[at : at + 4] != b"\0\0\0\0":
+            user_data = None if size < 0 else payload[at - size : at]
+            version = int.from_bytes(payload[:2], "big", signed=True)
+            if version >= 1 and payload[at : at + 4] != b"\0\0\0\0":
                 holding[m] = at
                 read.append(Subscription(topics, user_data))
-            elif version >= 0 and at <= len(each):
-                tail = _tail(each, at + 4, version)
+            elif version >= 0 and at <= len(payload):
+                tail = _tail(payload, at + 4, version)
                 read.append(Subscription(topics, user_data, (), *tail, "", min(version, VERSION)))
             else:
                 raise ValueError
         except (ValueError, struct.error):
-            read.append(read_subscription(each))  # with the exact error, or a limit
+            read.append(read_subscription(payload))  # with the exact error, or a limit
     if holding:
-        known = frozenset[str]().union(*{id(each.topics): each.topics for each in read}.values())
-        found = claims([data[m] for m in holding], list(holding.values()), known)
-        for m, claimed in zip(holding, found, strict=True):
-            each, heard = data[m], read[m]
+        topic_names = frozenset[str]().union(
+            *{id(subscription.topics): subscription.topics for subscription in read}.values()
+        )
+        claims_and_ends = claims([data[m] for m in holding], list(holding.values()), topic_names)
+        for m, claimed in zip(holding, claims_and_ends, strict=True):
+            payload, heard = data[m], read[m]
             try:
                 if claimed is None:
                     raise ValueError
-                version = int.from_bytes(each[:2], "big")
-                tail = _tail(each, claimed[1], version)
+                version = int.from_bytes(payload[:2], "big")
+                tail = _tail(payload, claimed[1], version)
                 read[m] = Subscription(heard.topics, heard.user_data, claimed[0], *tail, "", min(version, VERSION))
             except (ValueError, struct.error):
-                read[m] = read_subscription(each)
+                read[m] = read_subscription(payload)
     return read
 
 

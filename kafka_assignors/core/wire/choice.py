@@ -43,25 +43,25 @@ def chosen(
     picked[(begin + np.arange(min(others, total))) % max(total, 1)] = True
     for topic, ids in by_topic(owned).items():
         if topic in first:
-            here: Ints = np.array([each for each in ids if each < len(weights[topic])], np.int64)
+            here: Ints = np.array([partition for partition in ids if partition < len(weights[topic])], np.int64)
             picked[first[topic] + here] = True
-    found = {}
+    selection = {}
     for topic in topics:
         values = weights[topic]
         at = np.flatnonzero(picked[first[topic] : first[topic] + len(values)] & ~np.isnan(values))
-        found[topic] = at, values[at]
-    return found
+        selection[topic] = at, values[at]
+    return selection
 
 
 def arrays(weights: Mapping[str, Any]) -> dict[str, Floats]:
     """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN if unknown."""
-    found = {}
-    for topic, each in weights.items():
-        if isinstance(each, Mapping):
-            known = {int(p): weight for p, weight in each.items() if int(p) < limits.UNKNOWN_PARTITIONS}
-            values = np.full(max(known, default=-1) + 1, np.nan)
-            values[list(known)] = list(known.values())
+    weight_arrays = {}
+    for topic, topic_weights in weights.items():
+        if isinstance(topic_weights, Mapping):
+            weight_of = {int(p): weight for p, weight in topic_weights.items() if int(p) < limits.UNKNOWN_PARTITIONS}
+            values = np.full(max(weight_of, default=-1) + 1, np.nan)
+            values[list(weight_of)] = list(weight_of.values())
         else:
-            values = np.array(each, np.float64)
-        found[topic] = values
-    return found
+            values = np.array(topic_weights, np.float64)
+        weight_arrays[topic] = values
+    return weight_arrays

@@ -69,7 +69,7 @@ def encode(
     generation: int = NO_GENERATION,
     rack: str | None = None,
     instance_id: str | None = None,
-    told: bytes = b"",
+    option_bytes: bytes = b"",
 ) -> bytes:
     """Encode user data. Duplicate partitions are written once.
 
@@ -78,7 +78,7 @@ def encode(
         generation: Generation that assigned `owned`.
         rack: Its rack, or None.
         instance_id: Its ``group.instance.id``, or None.
-        told: The member's options, as `options.tell` returns them.
+        option_bytes: The member's options, as `options.tell` returns them.
 
     Returns:
         Bytes: less than one per partition if partitions are contiguous, else about one and a half.
@@ -93,8 +93,8 @@ def encode(
     numbers = [np.array([generation + 1], np.int64), *(_runs(np.unique(ids)) for ids in topics.values())]
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = packer.compress(len(text).to_bytes(4, "big") + text + _varints(np.concatenate(numbers))) + packer.flush()
-    rest = len(told).to_bytes(2, "big") + told + body if told else body
-    return (2 if told else 1).to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
+    rest = len(option_bytes).to_bytes(2, "big") + option_bytes + body if option_bytes else body
+    return (2 if option_bytes else 1).to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
 
 
 def encode_within(
@@ -102,20 +102,20 @@ def encode_within(
     generation: int,
     rack: str | None,
     instance_id: str | None,
-    told: bytes = b"",
+    option_bytes: bytes = b"",
 ) -> tuple[bytes, str]:
     """`encode`, but without the claims if they would exceed the size that a broker stores.
 
     Returns:
         The user data, and why the claims are missing; "" if they are complete.
     """
-    data = encode(owned, generation, rack, instance_id, told)
+    data = encode(owned, generation, rack, instance_id, option_bytes)
     if len(data) <= RECORD_LIMIT:
         return data, ""
     why = (
         f"claims of {len(owned):,} partitions take {len(data):,} bytes, {LIMIT_TEXT}; this member claims no partitions"
     )
-    return encode((), NO_GENERATION, rack, instance_id, told), why
+    return encode((), NO_GENERATION, rack, instance_id, option_bytes), why
 
 
 def options(data: bytes) -> bytes:
@@ -158,9 +158,9 @@ def _read(body: bytes, partitions: Mapping[str, int]) -> CompactData:
     content = inflated(body, limits.UNPACKED_BYTES)
     end = 4 + int.from_bytes(content[:4], "big")
     rack, instance_id, *topics = names(content[4:end], "claims", nullable=2)
-    each = np.frombuffer(content, np.uint8)[min(end, len(content)) :]
-    read, ends = numbers(each)
-    if not len(ends) or ends[-1] + 1 != len(each):
+    varints = np.frombuffer(content, np.uint8)[min(end, len(content)) :]
+    read, ends = numbers(varints)
+    if not len(ends) or ends[-1] + 1 != len(varints):
         raise ValueError("cut off")
     if read.min() == TOO_LONG:
         raise ValueError("a number of more than 35 bits")
@@ -206,18 +206,18 @@ def names(text: bytes, of: str, nullable: int = 0) -> list[Any]:
     """
     if text.count(b",") > limits.TOPICS:  # a list has a comma between values
         raise ValueError(f"{of} of more than {limits.TOPICS:,} topics")
-    found = json.loads(text.decode())
-    if not (isinstance(found, list) and len(found) >= nullable):
+    strings = json.loads(text.decode())
+    if not (isinstance(strings, list) and len(strings) >= nullable):
         raise ValueError("not a list of names")
-    if not all(isinstance(each, str) or (each is None and n < nullable) for n, each in enumerate(found)):
+    if not all(isinstance(name, str) or (name is None and n < nullable) for n, name in enumerate(strings)):
         raise ValueError("a name, the rack or the instance id is not a string")
-    "".join(filter(None, found)).encode()  # JSON can write half of a character, which no client can send on
-    return found
+    "".join(filter(None, strings)).encode()  # JSON can write half of a character, which no client can send on
+    return strings
 
 
 def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]) -> Partitions:
     """The claims encoded in the numbers after the first one, without unknown topics and partitions."""
-    known: list[str] = []
+    existing_topics: list[str] = []
     heads, runs = [], []
     at = 1
     beyond = 0
@@ -226,36 +226,36 @@ def _claimed(topics: Sequence[str], numbers: Ints, partitions: Mapping[str, int]
         if topic in partitions:
             # No run is empty, so runs beyond the topic's partition count contain no existing partition.
             exist = min(count, max(partitions[topic], 0))
-            known.append(topic)
+            existing_topics.append(topic)
             heads.append(at + 1)
             runs.append(exist)
             beyond += int(numbers[at + 2 + 2 * exist : at + 1 + 2 * count : 2].sum()) + count - exist
         at += 1 + 2 * count
     if at > len(numbers):
         raise ValueError("runs are missing")
-    each = np.array(runs, np.int64)
-    run = _ranges(np.array(heads, np.int64), each, 2)
+    run_counts = np.array(runs, np.int64)
+    run = _ranges(np.array(heads, np.int64), run_counts, 2)
     end = numbers[run]
     run += 1
     length = numbers[run]
     length += 1
     end += length
     np.cumsum(end, out=end)  # over all topics; a topic's own ends start at the end of the topic before
-    last = np.cumsum(each)
-    end -= np.repeat(np.concatenate([[0], end])[last - each], each)
+    last = np.cumsum(run_counts)
+    end -= np.repeat(np.concatenate([[0], end])[last - run_counts], run_counts)
     if len(end) and end.max() > 1 << 31:
         raise ValueError("a partition id beyond int32")
     start = end
     start -= length
-    kept = np.repeat(np.array([partitions[topic] for topic in known], np.int64), each)
+    kept = np.repeat(np.array([partitions[topic] for topic in existing_topics], np.int64), run_counts)
     kept -= start
     np.clip(kept, 0, length, out=kept)
     if (total := int(kept.sum())) > limits.PARTITIONS:
         raise ValueError(f"claims of {total:,} partitions; {limits.PARTITIONS:,} are read at most")
     sums = np.concatenate([[0], np.cumsum(kept)])
-    counts: list[int] = (sums[last] - sums[last - each]).tolist()
+    counts: list[int] = (sums[last] - sums[last - run_counts]).tolist()
     beyond += int(length.sum()) - total
-    return Partitions(known, counts, _ranges(start, kept, 1), len(topics) - len(known), beyond)
+    return Partitions(existing_topics, counts, _ranges(start, kept, 1), len(topics) - len(existing_topics), beyond)
 
 
 def _ranges(start: Ints, count: Ints, step: int) -> Ints:
@@ -290,20 +290,20 @@ def _varints(values: Ints) -> bytes:
     return out.tobytes()
 
 
-def numbers(each: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+def numbers(varints: NDArray[np.uint8]) -> tuple[Ints, Ints]:
     """Decode LEB128 numbers, up to the last one that is complete.
 
     Returns:
         The numbers, and the offset of each one's last byte. Those of more than 35 bits count as `TOO_LONG`.
     """
-    last = np.flatnonzero(each < 0x80)
-    values: Ints = each[last].astype(np.int64)
+    last = np.flatnonzero(varints < 0x80)
+    values: Ints = varints[last].astype(np.int64)
     if not len(last) or last[-1] + 1 == len(last):
         return values, last
     size = np.diff(last, prepend=-1)
     long = np.flatnonzero(size > 1)
     for k in range(1, 5):  # from a number's last byte (its highest bits) to its first
-        values[long] = values[long] << 7 | each[last[long] - k] & 0x7F
+        values[long] = values[long] << 7 | varints[last[long] - k] & 0x7F
         long = long[size[long] > k + 1]
     values[long] = TOO_LONG
     return values, last

@@ -46,15 +46,15 @@ def inputs(heard: Sequence[tuple[str, Subscription, ByWorkData]], partitions: Ma
         state.hear(carried.moving.state, owned, generation, others=False)
         rests = places.of(Partitions.of(carried.moving.resting))
         resting[rests[places.among(owned, rests)]] = True
-    found = {
+    options = {
         "weights": weights.options(),
-        **{name: dict(sorted(each.items())) for name, each in own.items()},
+        **{name: dict(sorted(by_member.items())) for name, by_member in own.items()},
         "state": state.options(),
         "resting": {topic: ids.tolist() for topic, ids in places.named(resting)},
         "eager": sorted(eager),
         "checks": checks,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in options.items() if value}
 
 
 class _Positions:
@@ -69,25 +69,25 @@ class _Positions:
 
     def at(self, topic: str, ids: Ints) -> Ints:
         """The positions of existing partitions of one topic."""
-        found: Ints = ids + self._first[topic]
-        return found
+        positions: Ints = ids + self._first[topic]
+        return positions
 
     def of(self, claimed: Partitions) -> Ints:
         """The positions of those topic-partitions that exist."""
         first = np.array([self._first.get(topic, 0) for topic in claimed.topics], np.int64)
         count = np.array([self.counts.get(topic, 0) for topic in claimed.topics], np.int64)
-        each = np.array(claimed.counts, np.int64)
+        claim_counts = np.array(claimed.counts, np.int64)
         ids = np.asarray(claimed.ids, np.int64)
-        exist = (ids >= 0) & (ids < np.repeat(count, each))
-        found: Ints = (ids + np.repeat(first, each))[exist]
-        return found
+        exist = (ids >= 0) & (ids < np.repeat(count, claim_counts))
+        positions: Ints = (ids + np.repeat(first, claim_counts))[exist]
+        return positions
 
     def among(self, some: Ints, those: Ints) -> NDArray[np.bool_]:
         """Which of those positions are among some."""
         self._mark[some] = True
-        found = self._mark[those]
+        marks = self._mark[those]
         self._mark[some] = False
-        return found
+        return marks
 
     def named(self, marks: NDArray[np.bool_]) -> Iterator[tuple[str, Ints]]:
         """Topic -> ascending ids of the partitions that are marked, of topics that have any."""
@@ -108,19 +108,19 @@ class _Heard:
         self._value = np.full(places.size, np.nan)
         self._rank = np.full(places.size, -3, np.int64)
 
-    def hear(self, told: Told, owned: Ints, generation: int, *, others: bool = True) -> None:
+    def hear(self, figures: Told, owned: Ints, generation: int, *, others: bool = True) -> None:
         """Take what one member tells, if it ranks above what others told.
 
         Args:
-            told: topic -> ascending partition ids, and their figures.
+            figures: topic -> ascending partition ids, and their figures.
             owned: Positions of the partitions that the member owns.
             generation: The generation in which it got them.
             others: Whether its figures of other partitions count.
         """
-        if not told:
+        if not figures:
             return
-        at = np.concatenate([self._places.at(topic, ids) for topic, (ids, _) in told.items()])
-        values = np.concatenate([each for _, each in told.values()])
+        at = np.concatenate([self._places.at(topic, ids) for topic, (ids, _) in figures.items()])
+        values = np.concatenate([topic_figures for _, topic_figures in figures.values()])
         mine = self._places.among(owned, at)
         taken = ~np.isnan(values) & (mine | others)
         at, values, mine = at[taken], values[taken], mine[taken]
@@ -130,14 +130,14 @@ class _Heard:
 
     def options(self) -> dict[str, list[float | None]]:
         """The figures as an option of the strategy: by topic, up to the last one known."""
-        known = ~np.isnan(self._value)
-        found = {}
-        for topic, ids in self._places.named(known):
+        mask = ~np.isnan(self._value)
+        by_topic = {}
+        for topic, ids in self._places.named(mask):
             here = self._places.at(topic, np.arange(ids[-1] + 1))
-            found[topic] = _told(self._value[here])
-        return found
+            by_topic[topic] = _told(self._value[here])
+        return by_topic
 
 
 def _told(values: Floats) -> list[float | None]:
-    known = (~np.isnan(values)).tolist()
-    return [weight if known_ else None for weight, known_ in zip(values.tolist(), known, strict=True)]
+    mask = (~np.isnan(values)).tolist()
+    return [weight if flag else None for weight, flag in zip(values.tolist(), mask, strict=True)]

@@ -225,7 +225,7 @@ class ProtocolReader(primitives.Reader):
 
     def strings(self) -> tuple[str, ...]:
         """Read an array of strings."""
-        data, found = self.data, []
+        data, strings = self.data, []
         count = self.count(2)
         at, limit = self.offset, len(self.data)
         for _ in range(count):  # hot if many members subscribe to different topics
@@ -233,14 +233,14 @@ class ProtocolReader(primitives.Reader):
                 end = at + 2 + (data[at] << 8 | data[at + 1])
                 if data[at] > 0x7F or end > limit:
                     raise ValueError
-                found.append(_name(data[at + 2 : end]))
+                strings.append(_name(data[at + 2 : end]))
             except (ValueError, IndexError):  # raise the exact error
                 self.offset = at
                 self.string()
                 raise AssertionError from None
             at = end
         self.offset = at
-        return tuple(found)
+        return tuple(strings)
 
     def partitions(self) -> Partitions:
         """Read an array of (topic, partition ids), at most `limits.TOPICS` topics."""
@@ -300,13 +300,13 @@ def shared_topics(data: bytes, heads: Heads) -> tuple[tuple[str, ...], int]:
 def all_topics(data: Sequence[bytes]) -> frozenset[str]:
     """All topics that members subscribe to, except those of subscriptions that `bulk.subscriptions` does not decode."""
     heads: Heads = {}
-    found: dict[int, tuple[str, ...]] = {}
-    for each in data:
-        if not beyond(len(each), int.from_bytes(each[2:6], "big")):
+    tuples: dict[int, tuple[str, ...]] = {}
+    for payload in data:
+        if not beyond(len(payload), int.from_bytes(payload[2:6], "big")):
             with suppress(WireError):
-                names, _ = shared_topics(each, heads)
-                found[id(names)] = names
-    return frozenset[str]().union(*found.values())
+                names, _ = shared_topics(payload, heads)
+                tuples[id(names)] = names
+    return frozenset[str]().union(*tuples.values())
 
 
 def completed(data: Sequence[bytes]) -> list[bytes]:
@@ -317,14 +317,14 @@ def completed(data: Sequence[bytes]) -> list[bytes]:
     """
     heads: Heads = {}
     whole = []
-    for each in data:
+    for payload in data:
         missing = b""
         with suppress(WireError, struct.error):
-            if not beyond(len(each), int.from_bytes(each[2:6], "big")):
-                _, at = shared_topics(each, heads)
-                if at + 4 + max(int32(each, at)[0], 0) == len(each):
-                    missing = _EMPTY_TAILS[min(max(int16(each, 0)[0], 0), VERSION)]
-        whole.append(each + missing)
+            if not beyond(len(payload), int.from_bytes(payload[2:6], "big")):
+                _, at = shared_topics(payload, heads)
+                if at + 4 + max(int32(payload, at)[0], 0) == len(payload):
+                    missing = _EMPTY_TAILS[min(max(int16(payload, 0)[0], 0), VERSION)]
+        whole.append(payload + missing)
     return whole
 
 

@@ -49,36 +49,38 @@ _MARK = b"options:"
 """A topic name cannot contain a colon."""
 
 
-def of_java(name: str, owned: Collection[tuple[str, int]] | None, generation: int, told: bytes = b"") -> bytes | None:
+def of_java(
+    name: str, owned: Collection[tuple[str, int]] | None, generation: int, option_bytes: bytes = b""
+) -> bytes | None:
     """The user data that a member sends under one of Java's names.
 
     Args:
         name: One of `JAVAS`.
         owned: Its last assignment; None before the first one.
         generation: The generation of that assignment.
-        told: Options, as `options.tell` returns them.
+        option_bytes: Options, as `options.tell` returns them.
     """
     if name == "cooperative-sticky":  # the subscription itself has the claims
-        return encode_cooperative(generation, told)
-    if name != "sticky" or (owned is None and not told):
+        return encode_cooperative(generation, option_bytes)
+    if name != "sticky" or (owned is None and not option_bytes):
         return None
-    return encode_sticky(owned or (), generation, told)
+    return encode_sticky(owned or (), generation, option_bytes)
 
 
-def encode_sticky(owned: Collection[tuple[str, int]], generation: int, told: bytes = b"") -> bytes:
+def encode_sticky(owned: Collection[tuple[str, int]], generation: int, option_bytes: bytes = b"") -> bytes:
     """Encode sticky user data V1, topics in Java's string order (Java itself uses hash order).
 
     Args:
         owned: Topic-partitions.
         generation: Generation that assigned them.
-        told: Options, as `options.tell` returns them.
+        option_bytes: Options, as `options.tell` returns them.
 
     Raises:
         WireError: A topic name is longer than 32,767 bytes.
     """
     claims = encode_partitions(by_topic(owned))
-    if told:
-        count, name = int.from_bytes(claims[:4], "big") + 1, _MARK + told
+    if option_bytes:
+        count, name = int.from_bytes(claims[:4], "big") + 1, _MARK + option_bytes
         claims = struct.pack(">ih", count, len(name)) + name + bytes(4) + claims[4:]
     return claims + struct.pack(">i", generation)
 
@@ -137,9 +139,9 @@ def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None,
     return Claim(owned, generation), reader.offset
 
 
-def encode_cooperative(generation: int, told: bytes = b"") -> bytes:
-    """Encode cooperative-sticky user data; `told` as in `encode_sticky`."""
-    return struct.pack(">i", generation) + (_MARK + told if told else b"")
+def encode_cooperative(generation: int, option_bytes: bytes = b"") -> bytes:
+    """Encode cooperative-sticky user data; `option_bytes` as in `encode_sticky`."""
+    return struct.pack(">i", generation) + (_MARK + option_bytes if option_bytes else b"")
 
 
 def decode_cooperative(data: bytes | None) -> Claim:

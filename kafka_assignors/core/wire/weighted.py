@@ -78,14 +78,14 @@ class Own:
 
     def options(self) -> dict[str, float]:
         """What is not at its default, under the names of the strategy's options; of any origin, so unchecked."""
-        found: dict[str, float] = {}
+        options: dict[str, float] = {}
         if self.capacity != 1.0:
-            found["capacity"] = self.capacity
+            options["capacity"] = self.capacity
         if self.priority:
-            found["priority"] = self.priority
+            options["priority"] = self.priority
         if self.max_work != math.inf:
-            found["max_work"] = self.max_work
-        return found
+            options["max_work"] = self.max_work
+        return options
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def encode(claims: bytes, own: Own, weights: Told, moving: Moving | None = None)
     head = _OWN.pack(own.capacity, own.checks, own.asked % 256)
     if version > 1:
         head += _LIMITS.pack(own.priority, own.max_work)
-    rest = b"".join(len(each).to_bytes(4, "big") + each for each in blocks) + packed(head, weights)
+    rest = b"".join(len(block).to_bytes(4, "big") + block for block in blocks) + packed(head, weights)
     return version.to_bytes(1, "big") + _checksum(version, rest) + rest
 
 
@@ -173,11 +173,11 @@ def _codes(values: Floats, top: float) -> Any:
 
 
 def _values(codes: Any, top: float) -> Floats:
-    known, of = np.unique(codes, return_inverse=True)
-    values = top * np.exp2((known.astype(np.float64) - 255) / STEPS)
+    distinct_codes, of = np.unique(codes, return_inverse=True)
+    values = top * np.exp2((distinct_codes.astype(np.float64) - 255) / STEPS)
     # Keep two significant digits more than the code has, so that the result does not depend on the machine's exp2.
-    rounded = np.minimum([float(f"{each:.4g}") for each in values], _GREATEST)  # rounding up may overflow
-    return np.where(known == 0, np.nan, rounded)[of]
+    rounded = np.minimum([float(f"{weight:.4g}") for weight in values], _GREATEST)  # rounding up may overflow
+    return np.where(distinct_codes == 0, np.nan, rounded)[of]
 
 
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> ByWorkData:
@@ -191,25 +191,25 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> ByWorkData:
 
     Cost: O(bytes unpacked), bounded by `limits`.
     """
-    said, rest = _split(data, partitions)
+    claims, rest = _split(data, partitions)
     if rest is None or data is None:
-        return ByWorkData(said)
+        return ByWorkData(claims)
     try:
         moving, most = Moving(), limits.UNPACKED_BYTES
         if data[0] > 2:
             resting, rest = _block(rest)
             state, rest = _block(rest)
-            _, known, most = unpacked(state, 0, partitions, most)
+            _, states, most = unpacked(state, 0, partitions, most)
             rests = compact.decode(resting, partitions)
             if rests.garbage:
                 raise ValueError(f"resting partitions: {rests.garbage}")
-            moving = Moving(known, rests.owned)
+            moving = Moving(states, rests.owned)
         size = _OWN.size + (_LIMITS.size if data[0] > 1 else 0)
         head, weights, _ = unpacked(rest, size, partitions, most)
         limits_ = _LIMITS.unpack(head[_OWN.size :]) if data[0] > 1 else ()
-        return ByWorkData(said, Own(*_OWN.unpack(head[: _OWN.size]), *limits_), weights, moving)
+        return ByWorkData(claims, Own(*_OWN.unpack(head[: _OWN.size]), *limits_), weights, moving)
     except UNREADABLE as error:
-        return ByWorkData(said, garbage=f"{len(data)} bytes of user data cannot be read: {error}")
+        return ByWorkData(claims, garbage=f"{len(data)} bytes of user data cannot be read: {error}")
 
 
 def claims(data: bytes | None, partitions: Mapping[str, int]) -> compact.CompactData:
@@ -226,8 +226,8 @@ def _split(data: bytes | None, partitions: Mapping[str, int]) -> tuple[compact.C
     rest = data[5:]
     if data[0] < 1 or _checksum(data[0], rest) != data[1:5]:
         return compact.CompactData(garbage=f"{len(data)} bytes of user data are not this assignor's, or damaged"), None
-    said, rest = _block(rest)
-    return compact.decode(said, partitions), rest
+    claims, rest = _block(rest)
+    return compact.decode(claims, partitions), rest
 
 
 def _block(data: bytes) -> tuple[bytes, bytes]:
@@ -288,19 +288,19 @@ def _told_of(topics: Sequence[str], data: NDArray[np.uint8], top: float, partiti
     numbers, _ = compact.numbers(data[:end])
     if len(numbers) and numbers.min() == compact.TOO_LONG:
         raise ValueError("a number of more than 35 bits")
-    each = np.array(runs, np.int64)
-    run = compact._ranges(np.array(heads, np.int64), each, 2)
+    run_counts = np.array(runs, np.int64)
+    run = compact._ranges(np.array(heads, np.int64), run_counts, 2)
     gap, length = numbers[run], numbers[run + 1] + 1
     del numbers, run
     if int(length.sum()) != len(codes):
         raise ValueError("not one weight for each partition")
-    last = np.cumsum(each)
-    first = last - each
+    last = np.cumsum(run_counts)
+    first = last - run_counts
     until = np.concatenate([[0], np.cumsum(gap + length)])  # over all topics
-    start = until[:-1] + gap - np.repeat(until[first], each)
+    start = until[:-1] + gap - np.repeat(until[first], run_counts)
     begin = np.cumsum(length) - length  # of each run's codes
     counts = np.array([partitions.get(topic, 0) for topic in topics], np.int64)
-    kept = np.clip(np.repeat(counts, each) - start, 0, length)
+    kept = np.clip(np.repeat(counts, run_counts) - start, 0, length)
     sums = np.concatenate([[0], np.cumsum(kept)])
     ids = compact._ranges(start, kept, 1)
     values = _values(codes[compact._ranges(begin, kept, 1)], top)
@@ -324,7 +324,7 @@ def encode_within(  # one parameter per field of the user data
     generation: int,
     rack: str | None,
     instance_id: str | None,
-    told: bytes = b"",
+    option_bytes: bytes = b"",
     own: Own | None = None,
     weights: Told | None = None,
     moving: Moving | None = None,
@@ -334,12 +334,12 @@ def encode_within(  # one parameter per field of the user data
     Returns:
         The user data, and why something is missing; "" if it is complete.
     """
-    claims, why = compact.encode_within(owned, generation, rack, instance_id, told)
+    claims, why = compact.encode_within(owned, generation, rack, instance_id, option_bytes)
     data = encode(claims, own or Own(), weights or {}, moving)
     if len(data) > compact.RECORD_LIMIT:
         many = sum(len(ids) for ids, _ in (weights or {}).values())
         why = f"weights of {many:,} partitions take {len(data):,} bytes, {compact.LIMIT_TEXT}; this member sends none"
         data = encode(claims, own or Own(), {})
         if len(data) > compact.RECORD_LIMIT:
-            data = encode(compact.encode((), NO_GENERATION, rack, instance_id, told), own or Own(), {})
+            data = encode(compact.encode((), NO_GENERATION, rack, instance_id, option_bytes), own or Own(), {})
     return data, why

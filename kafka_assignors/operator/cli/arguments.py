@@ -18,13 +18,13 @@ def grown(values: Sequence[str] | None) -> dict[str, int]:
     Raises:
         typer.BadParameter: A value has another form.
     """
-    found = {}
+    counts = {}
     for value in separated(values):
         topic, _, count = value.rpartition(":")
         if not topic or not count.isdecimal():
             raise typer.BadParameter(f"{value!r} is not TOPIC:COUNT, as in orders:12", param_hint="--add-partitions")
-        found[topic] = int(count)
-    return found
+        counts[topic] = int(count)
+    return counts
 
 
 _MOST_JOINING = 100_000
@@ -78,10 +78,10 @@ def offers(values: Sequence[str] | None) -> dict[str, list[str]]:
     Raises:
         typer.BadParameter: A value has another form.
     """
-    found = {}
+    lists = {}
     for value in values or ():
         member, _, listed = value.rpartition("=")
         if not member or not separated([listed]):
             raise typer.BadParameter(f"{value!r} is not MEMBER=LIST, as in m1=range,sticky", param_hint="--offer")
-        found[member] = separated([listed])
-    return found
+        lists[member] = separated([listed])
+    return lists

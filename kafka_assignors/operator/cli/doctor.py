@@ -94,10 +94,12 @@ def _of_client(file: Path, client: str) -> Iterator[Check]:
         raise ConfigError(f"--client-config {file} can't be read: {error}; give a file of lines key=value") from error
     if not settings:
         raise ConfigError(f"--client-config {file} has no setting; give a file of lines key=value")
-    found = under_consumer_protocol(settings, client)
-    for each in found:
-        yield Check(each.setting, False if each.kind == REFUSED else None, f"{each.kind}: {each.text}", each.remedy)
-    if not found:
+    effects = under_consumer_protocol(settings, client)
+    for effect in effects:
+        yield Check(
+            effect.setting, False if effect.kind == REFUSED else None, f"{effect.kind}: {effect.text}", effect.remedy
+        )
+    if not effects:
         yield Check(
             str(file), True, f"group.protocol=consumer refuses and changes none of {many(len(settings), 'setting')}"
         )
@@ -131,8 +133,8 @@ def _jars() -> Check:
     pinned = read_lock(kafka_lock(KAFKA_VERSION))
     lacking = sum(not (cache_folder() / "jars" / jar.place).is_file() for jar in pinned)
     if lacking:
-        found = f"Kafka {KAFKA_VERSION}: {lacking} of {many(len(pinned), 'jar')} not fetched yet"
-        return Check("jars of Kafka", None, found, "python -m kafka_assignors.jvm fetch")
+        text = f"Kafka {KAFKA_VERSION}: {lacking} of {many(len(pinned), 'jar')} not fetched yet"
+        return Check("jars of Kafka", None, text, "python -m kafka_assignors.jvm fetch")
     return Check("jars of Kafka", True, f"Kafka {KAFKA_VERSION}: {many(len(pinned), 'jar')}")
 
 
@@ -207,7 +209,7 @@ def _rights(cluster: LiveCluster, group: str | None, topic: str | None, groups: 
 
     def log() -> str:
         records = cluster.log(name, most=1_000).records
-        newest.extend(each.ts_ms for each in records)
+        newest.extend(record.ts_ms for record in records)
         return f"readable, {many(len(records), 'recent record')} of group {name}"
 
     yield said("coordinator log", log)

@@ -17,50 +17,50 @@ _HEADINGS = {"law": "Laws of the judge", "finding": "Findings of the pipeline", 
 
 def explanations() -> Mapping[str, Mapping[str, str]]:
     """Name -> ``kind`` (law, finding or cause), ``meaning``, ``example``, ``granted``, ``not_judged``, ``page``."""
-    found: Mapping[str, Mapping[str, str]] = json.loads(
+    entries: Mapping[str, Mapping[str, str]] = json.loads(
         files(__package__).joinpath("explanations.json").read_text("utf-8")
     )
-    return found
+    return entries
 
 
 def run(common: Output, name: str | None) -> int:
     """Print one explanation, or the list of all."""
-    known = explanations()
+    entries = explanations()
     if name is None:
-        return _all(common, known)
-    found = {each.lower(): each for each in known}
-    key = found.get(name.strip().lower())
+        return _all(common, entries)
+    names = {entry_name.lower(): entry_name for entry_name in entries}
+    key = names.get(name.strip().lower())
     if key is None:
-        near = difflib.get_close_matches(name.lower(), found, 2, 0.5)
+        near = difflib.get_close_matches(name.lower(), names, 2, 0.5)
         hint = (
-            f"did you mean {' or '.join(found[n] for n in near)}?" if near else "list all by: kafka-assignors explain"
+            f"did you mean {' or '.join(names[n] for n in near)}?" if near else "list all by: kafka-assignors explain"
         )
         raise ConfigError(f"nothing is called {name!r}; {hint}")
-    said = known[key]
+    entry = entries[key]
     if common.as_json:
-        common.print_json({"name": key, **said})
+        common.print_json({"name": key, **entry})
         return YES
-    common.show(_one(key, said))
+    common.show(_one(key, entry))
     return YES
 
 
-def _one(name: str, said: Mapping[str, str]) -> Iterator[str]:
-    yield f"[bold]{safe(name)}[/] ({said['kind']}): {safe(said['meaning'])}."
+def _one(name: str, entry: Mapping[str, str]) -> Iterator[str]:
+    yield f"[bold]{safe(name)}[/] ({entry['kind']}): {safe(entry['meaning'])}."
     for heading, field in (("Example", "example"), ("Granted", "granted"), ("Not judged", "not_judged")):
-        if said[field]:
-            yield f"[bold]{heading}:[/] {safe(said[field])}" + ("" if said[field].endswith(".") else ".")
-    yield f"[dim]More: {said['page']}[/]"
+        if entry[field]:
+            yield f"[bold]{heading}:[/] {safe(entry[field])}" + ("" if entry[field].endswith(".") else ".")
+    yield f"[dim]More: {entry['page']}[/]"
 
 
-def _all(common: Output, known: Mapping[str, Mapping[str, Any]]) -> int:
+def _all(common: Output, entries: Mapping[str, Mapping[str, Any]]) -> int:
     if common.as_json:
-        common.print_json([{"name": name, **said} for name, said in known.items()])
+        common.print_json([{"name": name, **entry} for name, entry in entries.items()])
         return YES
     console = common.console()
     for kind, heading in _HEADINGS.items():
         console.print(f"[bold]{heading}[/]")
-        for name, said in known.items():
-            if said["kind"] == kind:
-                text = f"  {name:<16}{said['meaning']}"
+        for name, entry in entries.items():
+            if entry["kind"] == kind:
+                text = f"  {name:<16}{entry['meaning']}"
                 console.print(safe(text if len(text) <= console.width else text[: console.width - 1] + "…"))
     return YES

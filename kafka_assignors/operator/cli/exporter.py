@@ -71,7 +71,7 @@ def run(
             if collector is not None:
                 outlets.enter_context(otlp.sending(readings.collect, collector, every_s, common.note))
             if common.as_json:
-                missed = [each.group for each in readings.now if each.may_miss]
+                missed = [reading.group for reading in readings.now if reading.may_miss]
                 common.print_json({"url": url, "otlp": collector, "groups": list(groups), "may_miss": missed})
             else:
                 print(f"serving {url}; Ctrl-C ends it", flush=True)
@@ -165,19 +165,19 @@ def _counters(now: Sequence[Reading]) -> Iterator[Metric]:
         "Lower bound: sum over rebalances of the longest time that the log proves a partition to have had no owner.",
         labels=["group"],
     )
-    for each in now:
-        for cause, count in each.totals.rebalances.items():
-            rebalances.add_metric([each.group, cause], count)
-        moved.add_metric([each.group], each.totals.moved)
-        if not each.may_miss:  # polling can't tell them
-            needless.add_metric([each.group], each.totals.needless)
-            ownerless.add_metric([each.group], each.totals.ownerless_ms / 1000)
+    for reading in now:
+        for cause, count in reading.totals.rebalances.items():
+            rebalances.add_metric([reading.group, cause], count)
+        moved.add_metric([reading.group], reading.totals.moved)
+        if not reading.may_miss:  # polling can't tell them
+            needless.add_metric([reading.group], reading.totals.needless)
+            ownerless.add_metric([reading.group], reading.totals.ownerless_ms / 1000)
     yield from (rebalances, moved, needless, ownerless)
 
 
 def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
-    def gauge(name: str, told: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(PREFIX + name, told, labels=["group"])
+    def gauge(name: str, documentation: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(PREFIX + name, documentation, labels=["group"])
 
     generation = gauge("generation", "Generation of the group; absent if the coordinator's log can't be read.")
     members = gauge("members", "Members of the group.")
@@ -187,16 +187,16 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
     )
     gap = gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
     missing = gauge("may_miss_rebalances", "1 if the group is polled, because the coordinator's log can't be read.")
-    for each in now:
-        missing.add_metric([each.group], float(each.may_miss))
-        if each.live is None:
+    for reading in now:
+        missing.add_metric([reading.group], float(reading.may_miss))
+        if reading.live is None:
             continue
-        members.add_metric([each.group], len(each.live.members))
+        members.add_metric([reading.group], len(reading.live.members))
         for family, value in (
-            (generation, each.live.generation), (uneven, imbalance(each.live)), (gap, each.gap),
+            (generation, reading.live.generation), (uneven, imbalance(reading.live)), (gap, reading.gap),
         ):  # fmt: skip
             if value is not None:
-                family.add_metric([each.group], value)
+                family.add_metric([reading.group], value)
     yield from (generation, members, uneven, gap, missing)
 
 
@@ -205,9 +205,9 @@ def _owners(now: Sequence[Reading]) -> Metric:
         f"{PREFIX}partition_owner", "1 for the member that a partition is assigned to.",
         labels=["group", "topic", "partition", "member"],
     )  # fmt: skip
-    for each in now:
-        names = each.live.names if each.live is not None else {}
-        for member in each.live.members if each.live is not None else ():
+    for reading in now:
+        names = reading.live.names if reading.live is not None else {}
+        for member in reading.live.members if reading.live is not None else ():
             for tp in member.assigned:
-                owner.add_metric([each.group, tp.topic, str(tp.partition), names[member.member_id]], 1)
+                owner.add_metric([reading.group, tp.topic, str(tp.partition), names[member.member_id]], 1)
     return owner

@@ -93,8 +93,8 @@ def sending(
         while True:
             before, taken = taken, send()
             if taken != before and not ended.is_set():
-                said = "takes the metrics again" if taken else f"did not take the metrics; tried each {every_s:g} s"
-                note(f"--otlp {url} {said}")
+                outcome = "takes the metrics again" if taken else f"did not take the metrics; tried each {every_s:g} s"
+                note(f"--otlp {url} {outcome}")
             if ended.wait(every_s):
                 break
         if taken:
@@ -118,7 +118,7 @@ def as_otlp(families: Iterable[Family], resource: Resource, began_ns: int, now_n
 
 
 def _metric(family: Family, began_ns: int, now_ns: int) -> Metric:
-    points = [NumberDataPoint(each.labels, began_ns, now_ns, each.value) for each in family.samples]
+    points = [NumberDataPoint(sample.labels, began_ns, now_ns, sample.value) for sample in family.samples]
     if family.type == "counter":
         total = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=True)
         return Metric(f"{family.name}_total", family.documentation, "", total)

@@ -104,8 +104,8 @@ def run(common: Common, wanted: Wanted) -> int:
     if wanted.sizes is not None:
         return _tell_sizes(common, live, leaders, wanted.sizes)
     with common.busy("planning"):
-        plans = {name: each.plan for name, each in leaders.items()}
-    notes = {name: each.notes for name, each in leaders.items()}
+        plans = {name: leader.plan for name, leader in leaders.items()}
+    notes = {name: leader.notes for name, leader in leaders.items()}
     return _tell(common, Answer(live, wanted.change, plans, topics, notes=notes), wanted.save)
 
 
@@ -117,9 +117,9 @@ def _of_broker(common: Common, wanted: Wanted, live: LiveGroup, topics: LiveTopi
     names = wanted.assignors or (*([asked] if asked in BROKER_SIDE else []), "cooperative-sticky")
     group = as_group(live, topics, wanted.change)
     with common.busy("planning"):
-        told = {n: forecast(live, topics, wanted.change, made(n)[0]) for n in names if _by_broker(n)}
-        plans = {n: told[n].plan if n in told else plan(group, made(n)[0], **made(n)[1]) for n in names}
-    return _tell(common, Answer(live, wanted.change, plans, topics, told), wanted.save)
+        forecasts = {n: forecast(live, topics, wanted.change, made(n)[0]) for n in names if _by_broker(n)}
+        plans = {n: forecasts[n].plan if n in forecasts else plan(group, made(n)[0], **made(n)[1]) for n in names}
+    return _tell(common, Answer(live, wanted.change, plans, topics, forecasts), wanted.save)
 
 
 def _by_broker(given: str) -> bool:
@@ -130,11 +130,11 @@ def _by_broker(given: str) -> bool:
 
 def _tell(common: Common, answer: Answer, save: Path | None) -> int:
     if save is not None or common.as_json:
-        said = as_json(answer)
+        document = as_json(answer)
         if save is not None:
-            save.write_text(json.dumps(said), "utf-8")
+            save.write_text(json.dumps(document), "utf-8")
         if common.as_json:
-            common.print_json(said)
+            common.print_json(document)
             return YES
     common.show(lines(answer))
     if save is not None:
@@ -145,14 +145,14 @@ def _tell(common: Common, answer: Answer, save: Path | None) -> int:
 def _tell_sizes(common: Common, live: LiveGroup, leaders: Mapping[str, Led], sizes: range) -> int:
     """How many members? One table per assignor; `schemas/plan-members.json` describes the JSON."""
     with common.busy("planning"):
-        found = {name: sizing(each.decoded.group, each.strategy, sizes) for name, each in leaders.items()}
+        sizings = {name: sizing(leader.decoded.group, leader.strategy, sizes) for name, leader in leaders.items()}
     if common.as_json:
-        told = [{"assignor": name, "sizing": json.loads(each.to_json())} for name, each in found.items()]
-        common.print_json({"group": live.group, "members": len(live.members), "sizings": told})
+        documents = [{"assignor": name, "sizing": json.loads(table.to_json())} for name, table in sizings.items()]
+        common.print_json({"group": live.group, "members": len(live.members), "sizings": documents})
         return YES
     common.show([f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, {safe(live.protocol)}"])
-    for name, each in found.items():
-        common.show(["", *(safe(line) for line in str(each).splitlines()), *_noted(live, leaders[name].notes)])
+    for name, table in sizings.items():
+        common.show(["", *(safe(line) for line in str(table).splitlines()), *_noted(live, leaders[name].notes)])
     return YES
 
 
@@ -206,10 +206,10 @@ def made(given: str) -> tuple[str, dict[str, Any]]:
     """
     name, _, text = given.partition(":")
     options: dict[str, Any] = {}
-    for each in filter(None, text.split(",")):
-        option, equals, value = each.partition("=")
+    for setting in filter(None, text.split(",")):
+        option, equals, value = setting.partition("=")
         if not equals:
-            raise ConfigError(f"--assignor {given}: {each!r} is not option=value, as in sticky:parity=java")
+            raise ConfigError(f"--assignor {given}: {setting!r} is not option=value, as in sticky:parity=java")
         try:
             options[option] = json.loads(value)
         except ValueError:
@@ -250,25 +250,29 @@ def as_json(answer: Answer) -> dict[str, Any]:
             for member in answer.live.members
         ],
         "plans": [
-            {**_plan_json(name, each, answer.forecasts.get(name)), "notes": list(answer.notes.get(name, ()))}
-            for name, each in answer.plans.items()
+            {**_plan_json(name, plan, answer.forecasts.get(name)), "notes": list(answer.notes.get(name, ()))}
+            for name, plan in answer.plans.items()
         ],
     }
 
 
-def _plan_json(name: str, each: Plan, told: Forecast | None) -> dict[str, Any]:
-    cost = _cost(each)
-    forecasted = {} if told is None else {"forecast": {"cases": told.cases, "draws": told.draws, "others": told.others}}
+def _plan_json(name: str, plan: Plan, forecast: Forecast | None) -> dict[str, Any]:
+    cost = _cost(plan)
+    forecasted = (
+        {}
+        if forecast is None
+        else {"forecast": {"cases": forecast.cases, "draws": forecast.draws, "others": forecast.others}}
+    )
     return {
         **forecasted,
         "assignor": name,
         "stops": cost.stops,
-        "rebalances": 2 if each.withheld else 1,
+        "rebalances": 2 if plan.withheld else 1,
         "moves": cost.moves,
         "unowned": cost.unowned,
         "loads": [cost.least_load, cost.most_load],
-        "optimal": each.optimal if each.goals else None,
-        "plan": json.loads(each.to_json()),
+        "optimal": plan.optimal if plan.goals else None,
+        "plan": json.loads(plan.to_json()),
     }
 
 
@@ -283,21 +287,21 @@ class _Cost:
     most_load: int
 
 
-def _cost(each: Plan) -> _Cost:
-    moves = sum(move.old is not None for move in each.moves)
-    members = len(each.loads)
-    made = strategy(each.strategy, **each.options)
-    partly = (made.withholds and not _all_revoke(each, made)) or isinstance(made, BrokerSide)
+def _cost(plan: Plan) -> _Cost:
+    moves = sum(move.old is not None for move in plan.moves)
+    members = len(plan.loads)
+    made = strategy(plan.strategy, **plan.options)
+    partly = (made.withholds and not _all_revoke(plan, made)) or isinstance(made, BrokerSide)
     stops = "only what moves" if partly else f"all {many(members, 'member')}"
-    loads = each.loads.values()
-    return _Cost(moves, len(each.moves) - moves, stops, min(loads, default=0), max(loads, default=0))
+    loads = plan.loads.values()
+    return _Cost(moves, len(plan.moves) - moves, stops, min(loads, default=0), max(loads, default=0))
 
 
-def _all_revoke(each: Plan, made: Strategy) -> bool:
+def _all_revoke(plan: Plan, made: Strategy) -> bool:
     """Whether all members that own anything are eager, though their assignor can be cooperative."""
     if not isinstance(made, ByWork):
         return False
-    holders = {member.member_id for member in each.group.members if len(member.owned)}
+    holders = {member.member_id for member in plan.group.members if len(member.owned)}
     eager = made.placing.eager
     return eager if isinstance(eager, bool) else bool(holders) and holders <= eager
 
@@ -317,9 +321,9 @@ def lines(answer: Answer) -> Iterator[str]:
         yield "Planned: a rebalance as the group is now"
     yield ""
     yield from _table(answer)
-    for name, each in list(answer.plans.items())[:1]:
+    for name, assignor_plan in list(answer.plans.items())[:1]:
         yield ""
-        yield from _diff(answer, name, each)
+        yield from _diff(answer, name, assignor_plan)
 
 
 def _under(live: LiveGroup) -> str:
@@ -343,19 +347,20 @@ def _by_whom(live: LiveGroup) -> Iterator[str]:
         yield f"[yellow]Unknown:[/] what the broker's assignor {safe(live.protocol)} will do; it is not one of Kafka's."
 
 
-def _how_certain(told: Forecast, change: Change) -> Iterator[str]:
+def _how_certain(forecast: Forecast, change: Change) -> Iterator[str]:
     """How much the broker's assignment depends on what nobody knows yet."""
     joining = change.add + len(change.joining)
     if joining > 1:
         yield "[dim]Planned for members that join together; joining one by one can move other partitions.[/]"
     if not joining:
         return
-    if told.cases == told.draws:
-        yield f"[dim]The same for each of {told.draws} drawn ids of a new member.[/]"
+    if forecast.cases == forecast.draws:
+        yield f"[dim]The same for each of {forecast.draws} drawn ids of a new member.[/]"
     else:
         yield (
             "[yellow]Not certain:[/] the broker's order depends on the id that a new member draws. This assignment "
-            f"came out for {told.cases} of {told.draws} drawn ids; --json has the {many(len(told.others), 'other')}."
+            f"came out for {forecast.cases} of {forecast.draws} drawn ids; --json has the "
+            f"{many(len(forecast.others), 'other')}."
         )
 
 
@@ -365,38 +370,41 @@ def changed(change: Change) -> str:
     >>> changed(Change(2, ("m1", "1"), {"orders": 12}))
     '2 more members, without m1, 1 member fewer, orders grown to 12 partitions'
     """
-    told = [f"{many(change.add, 'more member')}"] if change.add else []
-    told += [f"{name} joins" for name in change.joining]
-    told += [f"{many(int(each), 'member')} fewer" if each.isdecimal() else f"without {each}" for each in change.remove]
-    told += [f"{topic} grown to {count} partitions" for topic, count in change.partitions.items()]
-    return ", ".join(told)
+    phrases = [f"{many(change.add, 'more member')}"] if change.add else []
+    phrases += [f"{name} joins" for name in change.joining]
+    phrases += [
+        f"{many(int(removal), 'member')} fewer" if removal.isdecimal() else f"without {removal}"
+        for removal in change.remove
+    ]
+    phrases += [f"{topic} grown to {count} partitions" for topic, count in change.partitions.items()]
+    return ", ".join(phrases)
 
 
 def _table(answer: Answer) -> Iterator[str]:
     called = {name: f"{name} (broker)" if name in answer.forecasts else name for name in answer.plans}
     wide = min(_NAME, max(len(name) for name in (*called.values(), "assignor")))
     yield f"[dim]{'assignor':<{wide}}  {'each gets':>9}  {'moves':>6}  {'unowned':>7}  {'stops':<16} best?[/]"
-    for name, each in answer.plans.items():
-        cost = _cost(each)
+    for name, assignor_plan in answer.plans.items():
+        cost = _cost(assignor_plan)
         loads = f"{cost.least_load}" if cost.least_load == cost.most_load else f"{cost.least_load}-{cost.most_load}"
-        best = "[green]yes[/]" if each.optimal else _not_best(each) if each.goals else "?"
+        best = "[green]yes[/]" if assignor_plan.optimal else _not_best(assignor_plan) if assignor_plan.goals else "?"
         shown = called[name] if len(called[name]) <= wide else f"{called[name][: wide - 1]}…"
         yield f"{safe(f'{shown:<{wide}}')}  {loads:>9}  {cost.moves:>6,}  {cost.unowned:>7,}  {cost.stops:<16} {best}"
 
 
-def _not_best(each: Plan) -> str:
-    return f"[yellow]no: {next(goal.name for goal in each.goals if not goal.reached)}[/]"
+def _not_best(plan: Plan) -> str:
+    return f"[yellow]no: {next(goal.name for goal in plan.goals if not goal.reached)}[/]"
 
 
-def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
+def _diff(answer: Answer, name: str, plan: Plan) -> Iterator[str]:
     before = answer.owners
     called = answer.live.names  # member id -> name; a plan has either
-    after = {tp: called.get(member, member) for tp, member in owners(each.target).items()}
-    loads = {called.get(member, member): load for member, load in each.loads.items()}
+    after = {tp: called.get(member, member) for tp, member in owners(plan.target).items()}
+    loads = {called.get(member, member): load for member, load in plan.loads.items()}
     now: dict[str, int] = dict.fromkeys(answer.live.names.values(), 0)
     for owner in before.values():
         now[owner] += 1
-    yield f"[bold]{safe(name)}[/] would change" + ("" if each.moves or answer.change else " nothing")
+    yield f"[bold]{safe(name)}[/] would change" + ("" if plan.moves or answer.change else " nothing")
     gets: dict[str, list[TopicPartition]] = {}
     gives: dict[str, list[TopicPartition]] = {}
     for tp in after.keys() | before.keys():
@@ -410,26 +418,26 @@ def _diff(answer: Answer, name: str, each: Plan) -> Iterator[str]:
         yield from _member(member, now.get(member), loads.get(member), gets.get(member, ()), gives.get(member, ()))
     if len(names) > _SHOWN:
         yield f"  and {many(len(names) - _SHOWN, 'more member')}"
-    if each.moves:
+    if plan.moves:
         yield ""
-        yield f"[bold]Why[/] ({many(len(each.moves), 'new owner')})"
-        for move in each.moves[:_SHOWN]:
-            held = called.get(move.old or "", move.old) or before.get(move.partition) or "nobody"
-            why = _named(move.why, called) if held in loads or held == "nobody" else f"{held} leaves"
+        yield f"[bold]Why[/] ({many(len(plan.moves), 'new owner')})"
+        for move in plan.moves[:_SHOWN]:
+            holder = called.get(move.old or "", move.old) or before.get(move.partition) or "nobody"
+            why = _named(move.why, called) if holder in loads or holder == "nobody" else f"{holder} leaves"
             gains = called.get(move.new, move.new)
-            yield f"  {safe(str(move.partition))}: {safe(held)} -> {safe(gains)}  [dim]{safe(why)}[/]"
-        if len(each.moves) > _SHOWN:
-            yield f"  and {many(len(each.moves) - _SHOWN, 'more move')}; --json has all"
-    if each.withheld:
+            yield f"  {safe(str(move.partition))}: {safe(holder)} -> {safe(gains)}  [dim]{safe(why)}[/]"
+        if len(plan.moves) > _SHOWN:
+            yield f"  and {many(len(plan.moves) - _SHOWN, 'more move')}; --json has all"
+    if plan.withheld:
         yield (
-            f"It takes 2 rebalances: {many(len(each.withheld), 'partition')} must be revoked before the new owners get "
+            f"It takes 2 rebalances: {many(len(plan.withheld), 'partition')} must be revoked before the new owners get "
             "them."
         )
     if name in answer.forecasts:
         yield from _how_certain(answer.forecasts[name], answer.change)
-    yield from _bounds(each)
+    yield from _bounds(plan)
     yield from _noted(answer.live, answer.notes.get(name, ()))
-    for fact in each.facts[:_SHOWN]:
+    for fact in plan.facts[:_SHOWN]:
         yield f"[yellow]note:[/] {safe(_named(str(fact), called))}"
 
 
@@ -460,44 +468,44 @@ def _member(
         yield f"      [red]- {safe(some(map(str, sorted(gives))))}[/]"
 
 
-def _bounds(each: Plan) -> Iterator[str]:
-    if not each.goals:
+def _bounds(plan: Plan) -> Iterator[str]:
+    if not plan.goals:
         return
-    told = "; ".join(
+    bounds = "; ".join(
         f"{goal.name} {goal.value:g}" + (" (the least)" if goal.reached else f" (at least {goal.least:g})")
-        for goal in each.goals
+        for goal in plan.goals
     )
-    yield f"[dim]Proven bounds: {told}[/]"
+    yield f"[dim]Proven bounds: {bounds}[/]"
 
 
 def _replay(common: Common, file: Path) -> int:
     """Show a saved answer and compute its plans again: exit code 1 if one differs."""
     try:
-        said = json.loads(file.read_text("utf-8"))
+        document = json.loads(file.read_text("utf-8"))
     except ValueError as error:
         raise ConfigError(f"--replay {file} is not a saved plan: {error}") from error
-    if not isinstance(said, dict) or (said.get("format"), said.get("version")) != (FORMAT, VERSION):
+    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):
         raise ConfigError(f"--replay {file} is not a saved plan; write one by: kafka-assignors plan GROUP --save FILE")
     try:
-        kept = {each["assignor"]: Plan.from_json(json.dumps(each["plan"])) for each in said["plans"]}
-        called = {str(member["member_id"]): str(member["name"]) for member in said["members"]}
+        kept = {entry["assignor"]: Plan.from_json(json.dumps(entry["plan"])) for entry in document["plans"]}
+        called = {str(member["member_id"]): str(member["name"]) for member in document["members"]}
     except (LookupError, TypeError) as error:
         raise ConfigError(f"--replay {file} is damaged: {type(error).__name__}: {error}") from error
-    anew = {name: each.replay() for name, each in kept.items()}
-    differ = [name for name, each in kept.items() if anew[name] != each]
+    anew = {name: plan.replay() for name, plan in kept.items()}
+    differ = [name for name, plan in kept.items() if anew[name] != plan]
     if common.as_json:
-        common.print_json({**said, "differ": differ})
+        common.print_json({**document, "differ": differ})
         return NO if differ else YES
-    common.show(_again(str(said["group"]), anew, differ, called))
+    common.show(_again(str(document["group"]), anew, differ, called))
     return NO if differ else YES
 
 
 def _again(group: str, anew: Mapping[str, Plan], differ: Sequence[str], called: Mapping[str, str]) -> Iterator[str]:
     yield f"[bold]{safe(group)}[/]: saved plans of {many(len(anew), 'assignor')}, computed anew"
-    for name, each in anew.items():
+    for name, assignor_plan in anew.items():
         yield ""
         yield f"[bold]{safe(name)}[/]" + (": [red]the saved plan is another one[/]" if name in differ else "")
-        yield from (safe(line) for line in _named(str(each), called).splitlines())
+        yield from (safe(line) for line in _named(str(assignor_plan), called).splitlines())
     yield ""
     yield (
         f"[red]Computed anew, these differ: {safe(', '.join(differ))}[/]" if differ else "Computed anew: all are equal."

@@ -15,49 +15,51 @@ from ..live.lists import Vote, vote
 from .words import safe
 
 
-def run(common: Common, group: str, adding: Sequence[str], told: Mapping[str, Sequence[str]], to: str | None) -> int:
+def run(common: Common, group: str, adding: Sequence[str], offers: Mapping[str, Sequence[str]], to: str | None) -> int:
     """Print the election: exit code 0 yes, 1 the new member is refused, 4 unknown."""
     with LiveCluster(common.connection) as cluster:
         live = cluster.group_at_rest(group)  # during a rebalance nothing is elected
     if live.kind != "classic":
         raise ClusterError(f"group {group!r} uses the consumer protocol (KIP-848): the broker assigns, nobody votes")
-    found = vote(live, adding, told, to)
+    outcome = vote(live, adding, offers, to)
     if common.as_json:
-        common.print_json(as_json(live, found))
+        common.print_json(as_json(live, outcome))
     else:
-        common.show(lines(live, found, adding))
+        common.show(lines(live, outcome, adding))
     if adding:
-        return {True: YES, False: NO, None: UNKNOWN}[found.allowed]
-    return YES if found.election is not None or to is not None else UNKNOWN
+        return {True: YES, False: NO, None: UNKNOWN}[outcome.allowed]
+    return YES if outcome.election is not None or to is not None else UNKNOWN
 
 
-def as_json(live: LiveGroup, found: Vote) -> dict[str, Any]:
+def as_json(live: LiveGroup, outcome: Vote) -> dict[str, Any]:
     """The answer as plain values; `schemas/vote.json` describes it."""
-    election = None if found.election is None else {**asdict(found.election), "explanation": found.election.explanation}
+    election = (
+        None if outcome.election is None else {**asdict(outcome.election), "explanation": outcome.election.explanation}
+    )
     return {
-        "group": live.group, "state": live.state, "elected": found.elected, "lists": dict(found.lists),
-        "allowed": found.allowed, "why": found.why, "election": election, "bounces": list(found.bounces),
+        "group": live.group, "state": live.state, "elected": outcome.elected, "lists": dict(outcome.lists),
+        "allowed": outcome.allowed, "why": outcome.why, "election": election, "bounces": list(outcome.bounces),
     }  # fmt: skip
 
 
-def lines(live: LiveGroup, found: Vote, adding: Sequence[str]) -> Iterator[str]:
+def lines(live: LiveGroup, outcome: Vote, adding: Sequence[str]) -> Iterator[str]:
     """The answer as lines of rich's markup."""
-    elected = "nothing is elected" if found.elected is None else f"elected now: [bold]{safe(found.elected)}[/]"
+    elected = "nothing is elected" if outcome.elected is None else f"elected now: [bold]{safe(outcome.elected)}[/]"
     yield f"[bold]{safe(live.group)}[/]: {many(len(live.members), 'member')}, {elected}"
     hosts = {live.names[m.member_id]: m.host for m in live.members}
-    for name, offered in found.lists.items():
-        known = f"{safe(str(found.elected))}, [dim]others unknown[/]" if offered is None else safe(", ".join(offered))
-        yield f"  {safe(name)} ({safe(hosts[name])}) offers {known}"
+    for name, offered in outcome.lists.items():
+        text = f"{safe(str(outcome.elected))}, [dim]others unknown[/]" if offered is None else safe(", ".join(offered))
+        yield f"  {safe(name)} ({safe(hosts[name])}) offers {text}"
     if adding:
-        sign = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]unknown[/]"}[found.allowed]
-        yield f"May it join? {sign}: {safe(found.why)}."
-    elif found.election is None and found.why:
-        yield f"Who would win is [yellow]unknown[/]: {safe(found.why)}, as --offer '*=range,sticky'."
-    if found.election is not None:
-        yield f"Next election: {safe(found.election.explanation)}"
-        for warning in found.election.warnings:
+        sign = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]unknown[/]"}[outcome.allowed]
+        yield f"May it join? {sign}: {safe(outcome.why)}."
+    elif outcome.election is None and outcome.why:
+        yield f"Who would win is [yellow]unknown[/]: {safe(outcome.why)}, as --offer '*=range,sticky'."
+    if outcome.election is not None:
+        yield f"Next election: {safe(outcome.election.explanation)}"
+        for warning in outcome.election.warnings:
             yield f"[yellow]unsafe:[/] {safe(warning)}"
-    if found.bounces:
+    if outcome.bounces:
         yield "Order of bounces"
-        for line in found.bounces:
+        for line in outcome.bounces:
             yield f"  {safe(line)}"

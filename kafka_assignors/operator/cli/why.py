@@ -32,35 +32,35 @@ def run(common: Common, group: str, last: int) -> int:
             log = cluster.log(group, progress=progress)
         targets = Targets(cluster.topic_names)
         log = replace(log, records=tuple(targets.take(log.records)))
-        found = with_hand_overs(rebalances(log, last), targets.hand_overs(group))
-        if not found:
+        last_rebalances = with_hand_overs(rebalances(log, last), targets.hand_overs(group))
+        if not last_rebalances:
             cluster.group(group)  # raises if there is none of that name
             raise ClusterError(
                 f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance, or its "
                 "records are compacted away"
             )
     if common.as_json:
-        common.print_json(as_json(group, log.whole, found))
+        common.print_json(as_json(group, log.whole, last_rebalances))
         return YES
-    common.show(lines(group, log.whole, found))
+    common.show(lines(group, log.whole, last_rebalances))
     return YES
 
 
-def as_json(group: str, whole: bool, found: Sequence[Rebalance]) -> dict[str, Any]:
+def as_json(group: str, whole: bool, rebalances: Sequence[Rebalance]) -> dict[str, Any]:
     """The answer as plain values; `schemas/why.json` describes it."""
     return {
         "group": group,
         "log_whole": whole,
-        "rebalances": [each.as_json() for each in found],
-        "totals": _totals(found),
-        "advice": advice(found),
+        "rebalances": [rebalance.as_json() for rebalance in rebalances],
+        "totals": _totals(rebalances),
+        "advice": advice(rebalances),
     }
 
 
-def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
+def lines(group: str, whole: bool, rebalances: Sequence[Rebalance]) -> Iterator[str]:
     """The answer as lines of rich's markup."""
-    counted = [each for each in found if each.counted]
-    last = found[-1]
+    counted = [rebalance for rebalance in rebalances if rebalance.counted]
+    last = rebalances[-1]
     state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
     spread = f" in {duration(counted[-1].ts_ms - counted[0].ts_ms)}" if len(counted) > 1 else ""
     unit = "epoch" if last.by_broker else "generation"
@@ -70,37 +70,40 @@ def lines(group: str, whole: bool, found: Sequence[Rebalance]) -> Iterator[str]:
     )
     if not whole:
         yield "[dim]The log was read from its last million records on; older ones are left out.[/]"
-    for each in found:
+    for rebalance in rebalances:
         yield ""
-        yield from _rebalance(each)
+        yield from _rebalance(rebalance)
     yield ""
-    yield from _summary(found)
+    yield from _summary(rebalances)
 
 
-def _rebalance(each: Rebalance) -> Iterator[str]:
-    unit = "epoch" if each.by_broker else "generation"
-    if each.missing is not None:
-        first, last = each.missing
+def _rebalance(rebalance: Rebalance) -> Iterator[str]:
+    unit = "epoch" if rebalance.by_broker else "generation"
+    if rebalance.missing is not None:
+        first, last = rebalance.missing
         numbers = f"{unit} {first} is" if first == last else f"{unit}s {first} to {last} are"
-        never = "passed before the broker assigned anew" if each.by_broker else "never completed"
+        never = "passed before the broker assigned anew" if rebalance.by_broker else "never completed"
         yield f"[dim]{numbers} not in the log: {never}, or compacted away[/]"
-    numbers = "-".join(map(str, dict.fromkeys((each.generations[0], each.generations[-1]))))
-    took = f", done in {duration(each.took_ms)}" if each.took_ms else ""
-    yield f"[bold]{unit} {numbers}[/]  {clock(each.ts_ms)}  {_who(each, took) if each.members else 'no members'}"
-    for cause in each.causes:
+    numbers = "-".join(map(str, dict.fromkeys((rebalance.generations[0], rebalance.generations[-1]))))
+    took = f", done in {duration(rebalance.took_ms)}" if rebalance.took_ms else ""
+    yield (
+        f"[bold]{unit} {numbers}[/]  {clock(rebalance.ts_ms)}  "
+        f"{_who(rebalance, took) if rebalance.members else 'no members'}"
+    )
+    for cause in rebalance.causes:
         yield f"  {_cause(cause)}"
-    if each.members and each.causes[0].kind != "first":
-        yield f"    {_cost(each)}"
-        for part in each.parts:
+    if rebalance.members and rebalance.causes[0].kind != "first":
+        yield f"    {_cost(rebalance)}"
+        for part in rebalance.parts:
             if line := _part(part):
                 yield f"      {line}"
 
 
-def _who(each: Rebalance, took: str) -> str:
-    members, assignor = many(each.members, "member"), each.protocol or ""
-    if each.by_broker:
+def _who(rebalance: Rebalance, took: str) -> str:
+    members, assignor = many(rebalance.members, "member"), rebalance.protocol or ""
+    if rebalance.by_broker:
         return f"{members}, assigned by {assignor if assignor == BROKER_S else f'the broker: {safe(assignor)}'}"
-    return f"{safe(assignor)}, {members}, led by {safe(each.leader or '?')}{took}"
+    return f"{safe(assignor)}, {members}, led by {safe(rebalance.leader or '?')}{took}"
 
 
 def _cause(cause: Cause) -> str:
@@ -111,43 +114,48 @@ def _cause(cause: Cause) -> str:
     return f"{sign} {cause.kind}{who}{host}{detail}"
 
 
-def _cost(each: Rebalance) -> str:
-    told = [_stop(each)] if each.ownerless and (each.parts or not each.by_broker) else []
-    told.append(f"moved {each.moved}" + (f" ({each.living} from living members)" if each.living else ""))
-    if each.withheld:
-        told.append(f"withheld {each.withheld}")
-    if (each.living or each.withheld) and each.least is not None:
-        fewer = each.living + each.withheld < each.least
-        told.append(f"the most even assignment needs {each.least}" if fewer else f"needed {each.least}")
-    if each.needless:
-        told.append(f"[red]needless {each.needless}[/]")
-    if each.eager:
-        told.append("[yellow]every member stopped[/]")
-    elif each.returned:
-        told.append(f"revoked and given back {each.returned}")
-    return "; ".join(told)
+def _cost(rebalance: Rebalance) -> str:
+    phrases = [_stop(rebalance)] if rebalance.ownerless and (rebalance.parts or not rebalance.by_broker) else []
+    phrases.append(
+        f"moved {rebalance.moved}" + (f" ({rebalance.living} from living members)" if rebalance.living else "")
+    )
+    if rebalance.withheld:
+        phrases.append(f"withheld {rebalance.withheld}")
+    if (rebalance.living or rebalance.withheld) and rebalance.least is not None:
+        fewer = rebalance.living + rebalance.withheld < rebalance.least
+        phrases.append(f"the most even assignment needs {rebalance.least}" if fewer else f"needed {rebalance.least}")
+    if rebalance.needless:
+        phrases.append(f"[red]needless {rebalance.needless}[/]")
+    if rebalance.eager:
+        phrases.append("[yellow]every member stopped[/]")
+    elif rebalance.returned:
+        phrases.append(f"revoked and given back {rebalance.returned}")
+    return "; ".join(phrases)
 
 
-def _stop(each: Rebalance) -> str:
+def _stop(rebalance: Rebalance) -> str:
     """Partition-ms without an owner and the longest of these times; of members that left or expired, both cases."""
-    area = f"{each.area_at_least_ms:,.0f}"
-    if each.area_at_most_ms is None or each.expired_ms is not None:
+    area = f"{rebalance.area_at_least_ms:,.0f}"
+    if rebalance.area_at_most_ms is None or rebalance.expired_ms is not None:
         area = f"at least {area}"
-    elif round(each.area_at_most_ms) > round(each.area_at_least_ms):
-        area += f" to {each.area_at_most_ms:,.0f}"
-    return f"{area} partition-ms without owner, {many(each.ownerless, 'partition')} for {_without_owner(each)}"
+    elif round(rebalance.area_at_most_ms) > round(rebalance.area_at_least_ms):
+        area += f" to {rebalance.area_at_most_ms:,.0f}"
+    return (
+        f"{area} partition-ms without owner, {many(rebalance.ownerless, 'partition')} for {_without_owner(rebalance)}"
+    )
 
 
-def _without_owner(each: Rebalance) -> str:
+def _without_owner(rebalance: Rebalance) -> str:
     """Bounds, or one time for each thing that can have happened: between the two there is nothing."""
-    if each.expired_ms is not None:
+    if rebalance.expired_ms is not None:
         return (
-            f"{duration(each.at_least_ms)} if the member left, about {duration(each.expired_ms)} if its session expired"
+            f"{duration(rebalance.at_least_ms)} if the member left, about {duration(rebalance.expired_ms)} if its "
+            "session expired"
         )
-    if each.at_most_ms == each.at_least_ms:
-        return f"up to {duration(each.at_most_ms)}"
-    most = "" if each.at_most_ms is None else f", at most {duration(each.at_most_ms)}"
-    return f"at least {duration(each.at_least_ms)}{most}"
+    if rebalance.at_most_ms == rebalance.at_least_ms:
+        return f"up to {duration(rebalance.at_most_ms)}"
+    most = "" if rebalance.at_most_ms is None else f", at most {duration(rebalance.at_most_ms)}"
+    return f"at least {duration(rebalance.at_least_ms)}{most}"
 
 
 _NAMED = 3
@@ -164,24 +172,24 @@ def _part(part: StopPart) -> str:
     return f"[dim]{most}[/] {PARTS[part.what][0]}{who}{setting}"
 
 
-def _summary(found: Sequence[Rebalance]) -> Iterator[str]:
-    totals = _totals(found)
+def _summary(rebalances: Sequence[Rebalance]) -> Iterator[str]:
+    totals = _totals(rebalances)
     kinds = ", ".join(f"{kind} {count}" for kind, count in totals["causes"].items())
     yield f"[bold]Together[/]: {kinds}; moved {totals['moved']}, needless {totals['needless']}"
-    if told := advice(found):
+    if sentences := advice(rebalances):
         yield "[bold]What to change[/]"
-        for line in told:
+        for line in sentences:
             yield f"  {safe(line)}"
 
 
-def _totals(found: Sequence[Rebalance]) -> dict[str, Any]:
+def _totals(rebalances: Sequence[Rebalance]) -> dict[str, Any]:
     causes: dict[str, int] = {}
-    for cause in (cause for each in found for cause in each.causes):
+    for cause in (cause for rebalance in rebalances for cause in rebalance.causes):
         causes[cause.kind] = causes.get(cause.kind, 0) + 1
     return {
-        "rebalances": sum(each.counted for each in found),
+        "rebalances": sum(rebalance.counted for rebalance in rebalances),
         "causes": causes,
-        "moved": sum(each.moved for each in found),
-        "needless": sum(each.needless or 0 for each in found),
-        "returned": sum(each.returned for each in found),
+        "moved": sum(rebalance.moved for rebalance in rebalances),
+        "needless": sum(rebalance.needless or 0 for rebalance in rebalances),
+        "returned": sum(rebalance.returned for rebalance in rebalances),
     }

@@ -12,59 +12,61 @@ from ...history.stops import StopPart
 from ...output import many
 
 
-def advice(found: Sequence[Rebalance]) -> list[str]:
+def advice(rebalances: Sequence[Rebalance]) -> list[str]:
     """What to change, one sentence each, with the numbers that support it; nothing that the log doesn't show."""
-    told = []
-    causes = [cause for each in found for cause in each.causes]
+    sentences = []
+    causes = [cause for rebalance in rebalances for cause in rebalance.causes]
     restarts = [cause for cause in causes if cause.kind == "restarted" and not cause.instance_id]
     if restarts:
-        told.append(
+        sentences.append(
             f"{many(len(restarts), 'restart')} of {_counted(restarts)}: with group.instance.id set, a new process "
             "that is back within its session timeout causes no rebalance. (If a process lived on, it had exceeded "
             "max.poll.interval.ms, or its session expired.)"
         )
     if returned := [cause for cause in causes if cause.kind == "returned" and cause.away_ms is not None]:
-        told.append(
+        sentences.append(
             f"{_counted(returned)} came back after the coordinator had removed it, although it has an instance id: "
             "with a session.timeout.ms above the time that a restart takes, it causes no rebalance."
         )
     if rejoined := [cause for cause in causes if cause.kind == "rejoined"]:
-        told.append(
+        sentences.append(
             f"{_counted(rejoined)} joined again with the member id that it had, so its process lived on: it had "
             "unsubscribed, or paused for longer than its session timeout or max.poll.interval.ms."
         )
     if expired := [cause for cause in causes if cause.kind == "left or expired"]:
-        told.append(
+        sentences.append(
             f"{_counted(expired)} left or expired (the log can't say which): if nobody stopped it, compare its "
             "processing time per poll with max.poll.interval.ms, and its pauses with session.timeout.ms."
         )
     needless: dict[str, int] = {}
-    for each in found:
-        if each.needless and each.protocol and not each.by_broker:
-            needless[each.protocol] = needless.get(each.protocol, 0) + each.needless
+    for rebalance in rebalances:
+        if rebalance.needless and rebalance.protocol and not rebalance.by_broker:
+            needless[rebalance.protocol] = needless.get(rebalance.protocol, 0) + rebalance.needless
     for protocol, moves in needless.items():
         if protocol != "cooperative-sticky":
-            told.append(
+            sentences.append(
                 f"{protocol} moved {many(moves, 'partition')} needlessly: cooperative-sticky keeps them where they are "
                 "(plan shows it; vote tells the order of bounces)."
             )
         else:
-            told.append(
+            sentences.append(
                 f"{protocol} moved {many(moves, 'partition')} more than an optimal plan: a leader with the assignors "
                 "of kafka-assignors moves the least."
             )
-    if (stopped := sum(bool(each.eager) for each in found)) and sum(each.counted for each in found) > 1:
-        told.append(
+    if (stopped := sum(bool(rebalance.eager) for rebalance in rebalances)) and sum(
+        rebalance.counted for rebalance in rebalances
+    ) > 1:
+        sentences.append(
             f"{many(stopped, 'rebalance')} stopped every member: no member claimed a partition when it joined (eager "
             "protocol); a cooperative assignor stops only what moves."
         )
-    told += _shorter(found)
+    sentences += _shorter(rebalances)
     if unexplained := sum(cause.kind == "unexplained" for cause in causes):
-        told.append(
+        sentences.append(
             f"{many(unexplained, 'rebalance')} without a visible cause: the leader asked again (metadata changed, "
             "enforceRebalance), or a member sent other user data."
         )
-    return told
+    return sentences
 
 
 def _counted(causes: Sequence[Cause], most: int = 3) -> str:
@@ -79,10 +81,10 @@ _LONG_MS, _LONG_ASSIGN_MS = 500.0, 1000.0
 _SHORT_BEAT_MS = 1000
 
 
-def _shorter(found: Sequence[Rebalance]) -> Iterator[str]:
+def _shorter(rebalances: Sequence[Rebalance]) -> Iterator[str]:
     """Which setting of whom shortens the stops, by their longest parts."""
     longest: dict[str, StopPart] = {}
-    for part in (part for each in found for part in each.parts if part.at_most_ms is not None):
+    for part in (part for rebalance in rebalances for part in rebalance.parts if part.at_most_ms is not None):
         kept = longest.get(part.what)
         if kept is None or part.at_most_ms > (kept.at_most_ms or 0):  # type: ignore[operator]
             longest[part.what] = part
@@ -94,25 +96,27 @@ def _shorter(found: Sequence[Rebalance]) -> Iterator[str]:
         more = f" and {len(part.who) - 3} more" if len(part.who) > 3 else ""
         return f"{part.at_most_ms / 1000:.1f} s", ", ".join(part.who[:3]) + more
 
-    if (told := long(stops.SECOND)) is not None:
+    if (delay := long(stops.SECOND)) is not None:
         yield (
-            f"A second round took up to {told[0]}: {told[1]} gave partitions up and joined again, after their "
+            f"A second round took up to {delay[0]}: {delay[1]} gave partitions up and joined again, after their "
             "callbacks, and all others heard of it by their next heartbeat (heartbeat.interval.ms, 3 s by default). "
             "Members with an assignor of kafka-assignors, guard() or the bridge ask early and need milliseconds; of "
             "other clients, a shorter heartbeat.interval.ms on every member bounds it."
         )
-    if (told := long(stops.HEARD)) is not None:
+    if (delay := long(stops.HEARD)) is not None:
         yield (
-            f"Partitions waited up to {told[0]} until {told[1]} had heard of the rebalance and joined: a shorter "
+            f"Partitions waited up to {delay[0]} until {delay[1]} had heard of the rebalance and joined: a shorter "
             "heartbeat.interval.ms of these members bounds it (3 s by default; the slowest decides, and the log does "
             "not show which), if they poll and their callbacks are short."
         )
-    if (told := long(stops.ASSIGNED, _LONG_ASSIGN_MS)) is not None:
-        yield f"{told[1]} took {told[0]} to assign, as the leader: that is its assignor's own time; every member waits."
-    if (told := long(stops.GIVEN)) is not None:
+    if (delay := long(stops.ASSIGNED, _LONG_ASSIGN_MS)) is not None:
         yield (
-            f"Partitions that the broker moved waited up to {told[0]} for the next heartbeat of their new owners "
-            f"({told[1]}): consumer.heartbeat.interval.ms={_SHORT_BEAT_MS} for this group would make that at most "
+            f"{delay[1]} took {delay[0]} to assign, as the leader: that is its assignor's own time; every member waits."
+        )
+    if (delay := long(stops.GIVEN)) is not None:
+        yield (
+            f"Partitions that the broker moved waited up to {delay[0]} for the next heartbeat of their new owners "
+            f"({delay[1]}): consumer.heartbeat.interval.ms={_SHORT_BEAT_MS} for this group would make that at most "
             f"{_SHORT_BEAT_MS / 1000:.1f} s (5 s unless set; the broker must allow it by "
             "group.consumer.min.heartbeat.interval.ms)."
         )

@@ -66,9 +66,9 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     Cost: that of `DRAWS` assignments and of one plan.
     """
     group = as_group(live, topics, change)
-    known = {called: member_id for member_id, called in live.names.items()}
-    staying = {member.member_id for member in group.members} & known.keys()
-    joining = [member.member_id for member in group.members if member.member_id not in known]
+    ids = {called: member_id for member_id, called in live.names.items()}
+    staying = {member.member_id for member in group.members} & ids.keys()
+    joining = [member.member_id for member in group.members if member.member_id not in ids]
     options: dict[str, Any] = {"protocol": PROTOCOL}
     if topics.ids:
         options["topic_ids"] = {topic: topics.ids[topic] for topic in group.partitions if topic in topics.ids}
@@ -81,12 +81,14 @@ def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, see
     cases: Counter[str] = Counter()
     for i in range(DRAWS if joining else 1):
         new = joining if i % 2 == 0 else ()
-        order = _order(group, {**known, **{called: _member_id(draw) for called in joining}}, new, name)
+        order = _order(group, {**ids, **{called: _member_id(draw) for called in joining}}, new, name)
         target = repr(sorted(strategy(name, **options, order=order).place(group).items()))
         cases[target] += 1
         orders.setdefault(target, order)
     plans = [plan(group, name, **options, order=orders[target]) for target, _ in cases.most_common()]
-    return Forecast(plans[0], max(cases.values()), cases.total(), tuple(each.target for each in plans[1:]))
+    return Forecast(
+        plans[0], max(cases.values()), cases.total(), tuple(alternative.target for alternative in plans[1:])
+    )
 
 
 class Targets:
@@ -106,21 +108,21 @@ class Targets:
 
     def take(self, records: Iterable[Logged]) -> list[Logged]:
         """The next records, with a generation, numbered by the target's epoch, for each that completes a target."""
-        found = []
+        entries = []
         for record in records:
-            said = record.value
-            if not isinstance(said, BrokerAssigned):
-                found.append(record)
+            broker_record = record.value
+            if not isinstance(broker_record, BrokerAssigned):
+                entries.append(record)
                 continue
-            group = self._groups.setdefault(said.group, BrokerGroup(said.group))
-            before = group.members.get(said.member or "")
-            group.take(said)
-            if said.member is not None:
-                handed = self._handed.setdefault(said.group, HandOvers())
-                handed.take(record.ts_ms, group.target_epoch, before, group.members.get(said.member))
-            if said.record == TARGET_EPOCH and said.fields is not None:
-                found.append(Logged(record.ts_ms, as_generation(group, self._names_of(group))))
-        return found
+            group = self._groups.setdefault(broker_record.group, BrokerGroup(broker_record.group))
+            before = group.members.get(broker_record.member or "")
+            group.take(broker_record)
+            if broker_record.member is not None:
+                handed = self._handed.setdefault(broker_record.group, HandOvers())
+                handed.take(record.ts_ms, group.target_epoch, before, group.members.get(broker_record.member))
+            if broker_record.record == TARGET_EPOCH and broker_record.fields is not None:
+                entries.append(Logged(record.ts_ms, as_generation(group, self._names_of(group))))
+        return entries
 
     def hand_overs(self, name: str) -> list[HandOver]:
         """A KIP-848 group's hand-overs in the records so far, in order."""
@@ -147,7 +149,7 @@ def _order(group: Group, ids: Mapping[str, str], new: Collection[str], name: str
     called = {ids[member.member_id]: member.member_id for member in group.members}
     if name == "uniform":
         there = [ids[member.member_id] for member in group.members if member.member_id not in new]
-        real = map_order(there, (ids[each] for each in new))
+        real = map_order(there, (ids[newcomer] for newcomer in new))
     else:
         members = [replace(member, member_id=ids[member.member_id]) for member in group.members]
         real = [member.member_id for member in BROKER_SIDE[name].usual(members)]

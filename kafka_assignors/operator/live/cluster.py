@@ -72,7 +72,7 @@ class LiveCluster:
     def groups(self) -> dict[str, str]:
         """Group -> its type: ``classic``, ``consumer``, …; only groups that the user may see."""
         listed = self._coordinated(self._admin.list_groups, "the groups")
-        return {each["group_id"]: each.get("group_type") or "classic" for each in listed}
+        return {group["group_id"]: group.get("group_type") or "classic" for group in listed}
 
     def group(self, name: str, *, sent: bool = False) -> LiveGroup:
         """A group as its coordinator describes it.
@@ -122,9 +122,9 @@ class LiveCluster:
 
         def asked() -> Mapping[str, Any]:
             described: Mapping[str, Any] = self._admin.describe_groups([name])[name]
-            found = _CODE.match(str(described["error"] or ""))
-            if found is not None:
-                raise for_code(int(found[1]))(described["error"])
+            match = _CODE.match(str(described["error"] or ""))
+            if match is not None:
+                raise for_code(int(match[1]))(described["error"])
             return described
 
         try:
@@ -133,7 +133,7 @@ class LiveCluster:
             if (live := self._as_sent(name)) is None:
                 raise
             return live
-        listed = [_member(each) for each in described["members"]]
+        listed = [_member(description) for description in described["members"]]
         members = tuple(sorted(listed, key=lambda m: m.member_id))
         return LiveGroup(
             name, described["group_state"], "classic", described["protocol_data"], members,
@@ -226,8 +226,8 @@ class LiveCluster:
         with needing(self.connection, *rights):
             committed = self._coordinated(lambda: self._admin.list_group_offsets({group: wanted})[group], group)
             ends = self._admin.list_partition_offsets(dict.fromkeys(wanted, OffsetSpec.LATEST))
-        known = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
-        return {TopicPartition(*tp): Position(known.get(tp), ends[tp].offset) for tp in wanted}
+        offsets = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
+        return {TopicPartition(*tp): Position(offsets.get(tp), ends[tp].offset) for tp in wanted}
 
     def committed(self, group: str, topics: Collection[str] = ()) -> dict[TopicPartition, Position]:
         """All that a group has committed, of partitions that exist, and where these end.
@@ -240,9 +240,9 @@ class LiveCluster:
             AccessRefused: The user may not see the group, or one of `topics`.
         """
         with needing(self.connection, Right("Describe", "Group", group)):
-            found = self._coordinated(lambda: self._admin.list_group_offsets({group: None})[group], group)
-        there = self.topics({*topics, *(tp.topic for tp in found)}).counts
-        return self.positions(group, [TopicPartition(*tp) for tp in found if tp.partition < there.get(tp.topic, 0)])
+            offsets = self._coordinated(lambda: self._admin.list_group_offsets({group: None})[group], group)
+        there = self.topics({*topics, *(tp.topic for tp in offsets)}).counts
+        return self.positions(group, [TopicPartition(*tp) for tp in offsets if tp.partition < there.get(tp.topic, 0)])
 
     def log(self, group: str, most: int = MOST_READ, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the coordinator's log.
@@ -264,7 +264,7 @@ class LiveCluster:
 
     def broker_assigned(self, group: str, log: Log) -> LiveGroup:
         """A KIP-848 group from its log: members, their subscriptions and partitions, and the epoch."""
-        return from_broker_log(group, (each.value for each in log.records), self.topic_names())
+        return from_broker_log(group, (record.value for record in log.records), self.topic_names())
 
     def topic_names(self) -> dict[str, str]:
         """Topic id, as Kafka prints it -> name, of the topics that the user may see."""
@@ -286,20 +286,20 @@ class LiveCluster:
 
 def last_generation(log: Log) -> GroupCommitted | None:
     """The last committed generation in a log; None if it has none."""
-    return next((each.value for each in reversed(log.records) if isinstance(each.value, GroupCommitted)), None)
+    return next((record.value for record in reversed(log.records) if isinstance(record.value, GroupCommitted)), None)
 
 
-def _member(said: Mapping[str, Any]) -> LiveMember:
+def _member(description: Mapping[str, Any]) -> LiveMember:
     # Bytes stay where kafka-python couldn't decode them: a member of another protocol type, or in a rebalance.
-    joined = said["member_metadata"] if isinstance(said["member_metadata"], Mapping) else {}
-    given = said["member_assignment"] if isinstance(said["member_assignment"], Mapping) else {}
+    joined = description["member_metadata"] if isinstance(description["member_metadata"], Mapping) else {}
+    given = description["member_assignment"] if isinstance(description["member_assignment"], Mapping) else {}
     assigned = (TopicPartition(t["topic"], p) for t in given.get("assigned_partitions") or [] for p in t["partitions"])
     return LiveMember(
-        said["member_id"],
-        said["client_id"],
-        said["client_host"].removeprefix("/"),
+        description["member_id"],
+        description["client_id"],
+        description["client_host"].removeprefix("/"),
         frozenset(joined.get("topics") or ()),
         tuple(sorted(assigned)),
-        said.get("group_instance_id"),
+        description.get("group_instance_id"),
         joined.get("rack_id") or None,
     )

@@ -179,9 +179,9 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
         raise ConfigError(f"group {live.group!r} has no members after the change; a plan needs at least one")
     counts = _grown(live, topics, change.partitions)
     # The racks of new partitions are unknown: racks count only if all of a topic's are known.
-    known = {topic for topic, count in counts.items() if topics.counts.get(topic) == count}
-    racks = {topic: racks for topic, racks in topics.racks.items() if topic in known}
-    leaders = {topic: racks for topic, racks in topics.leaders.items() if topic in known}
+    unchanged_topics = {topic for topic, count in counts.items() if topics.counts.get(topic) == count}
+    racks = {topic: racks for topic, racks in topics.racks.items() if topic in unchanged_topics}
+    leaders = {topic: racks for topic, racks in topics.leaders.items() if topic in unchanged_topics}
     return Group(members, counts, racks, leaders)
 
 
@@ -189,22 +189,22 @@ def _removed(live: LiveGroup, remove: Sequence[str]) -> set[str]:
     called = live.names
     gone: set[str] = set()
     for wanted in remove:
-        found = {
+        leavers = {
             m.member_id
             for m in live.members
             if wanted in (m.member_id, m.instance_id, m.client_id, called[m.member_id])
         }
-        if not found and wanted.isdecimal():
+        if not leavers and wanted.isdecimal():
             many = int(wanted)
             if many > len(live.members) - len(gone):
                 raise ConfigError(f"--remove {wanted}: the group has {len(live.members)} members")
             left = sorted((m for m in live.members if m.member_id not in gone), key=lambda m: called[m.member_id])
-            found = {m.member_id for m in left[len(left) - many :]}
-        elif not found:
+            leavers = {m.member_id for m in left[len(left) - many :]}
+        elif not leavers:
             near = difflib.get_close_matches(wanted, called.values(), 1, 0.5)
             hint = f"did you mean {near[0]}?" if near else f"its members: {', '.join(sorted(called.values())[:8])}"
             raise ConfigError(f"--remove {wanted}: group {live.group!r} has no such member; {hint}")
-        gone |= found
+        gone |= leavers
     return gone
 
 
@@ -213,9 +213,9 @@ def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dic
     for topic, count in grown.items():
         now = counts.get(topic)
         if now is None:
-            known = ", ".join(sorted(counts)) or "none"
+            topic_names = ", ".join(sorted(counts)) or "none"
             raise ConfigError(
-                f"--add-partitions {topic}:{count}: group {live.group!r} doesn't read it; it reads {known}"
+                f"--add-partitions {topic}:{count}: group {live.group!r} doesn't read it; it reads {topic_names}"
             )
         if count <= now:
             raise ConfigError(
@@ -234,16 +234,16 @@ def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
 def from_description(name: str, described: Described) -> LiveGroup:
     """A classic group as its coordinator described it; a member whose bytes can't be read has no topics."""
     members = []
-    for each in described.members:
-        sent, assigned_ = _subscribed(each.subscription), _assigned(each.assignment)
+    for member in described.members:
+        sent, assigned_ = _subscribed(member.subscription), _assigned(member.assignment)
         topics = frozenset(sent.topics) if sent else frozenset[str]()
         members.append(
             LiveMember(
-                each.member_id, each.client_id, each.host, topics, assigned_, each.instance_id,
+                member.member_id, member.client_id, member.host, topics, assigned_, member.instance_id,
                 (sent.rack or None) if sent else None, sent=sent,
             )
         )  # fmt: skip
-    listed = tuple(each.member_id for each in described.members)
+    listed = tuple(member.member_id for member in described.members)
     members.sort(key=lambda m: m.member_id)
     return LiveGroup(name, described.state, "classic", described.protocol, tuple(members), listed=listed)
 
@@ -271,8 +271,8 @@ def from_generation(value: GroupCommitted) -> LiveGroup:
     members = []
     for member in value.members:
         try:
-            said = decode_subscription(member.subscription)
-            topics, rack, owned = frozenset(said.topics), said.rack, assigned(member)
+            subscription = decode_subscription(member.subscription)
+            topics, rack, owned = frozenset(subscription.topics), subscription.rack, assigned(member)
         except WireError:
             topics, rack, owned = frozenset(), None, set()
         members.append(
@@ -310,12 +310,12 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
         ``Reconciling`` (a member has yet to give up or to take partitions). Members are listed as they joined.
     """
     names = {**group.names, **topic_names}
-    found = []
+    members = []
     for member_id, member in group.members.items():
         holds = member.target if member.epoch == AWAY_EPOCH else member.assigned
         place = {tp: i for i, tp in enumerate(member.listed)}
         listed = sorted(holds or (), key=lambda tp: (place.get(tp, len(place)), tp))
-        found.append(
+        members.append(
             LiveMember(
                 member_id, member.client_id, member.host, group.subscribed(member_id),
                 tuple(TopicPartition(names[topic], p) for topic, p in listed if topic in names),
@@ -326,9 +326,9 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
     state = "Stable" if group.at_rest else "Reconciling" if group.epoch == group.target_epoch else "Assigning"
     return LiveGroup(
         group.group,
-        state if found else "Empty",
+        state if members else "Empty",
         "consumer",
         asked.most_common(1)[0][0] if asked else "",
-        tuple(found),
+        tuple(members),
         group.epoch if group.epoch >= 0 else None,
     )

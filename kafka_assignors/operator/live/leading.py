@@ -100,8 +100,8 @@ def led(
 
 def _holding(read: Group, group: Group) -> Group:
     """The group as read, with what members hold, though they tell no leader: the plan counts its moves."""
-    held = {member.member_id: member.owned for member in group.members}
-    members = [replace(member, owned=held[member.member_id]) for member in read.members]
+    owned_partitions = {member.member_id: member.owned for member in group.members}
+    members = [replace(member, owned=owned_partitions[member.member_id]) for member in read.members]
     return Group(members, read.partitions, read.racks, read.leaders)
 
 
@@ -111,7 +111,7 @@ def _by_ids(live: LiveGroup, options: Mapping[str, Any]) -> dict[str, Any]:
     dynamic = {live.names[m.member_id]: m.member_id for m in live.members if m.instance_id is None}
     tables = {"capacity": ids, "priority": ids, "max_work": ids, "table": dynamic}
     return {
-        name: {tables[name].get(key, key): each for key, each in value.items()}
+        name: {tables[name].get(key, key): entry for key, entry in value.items()}
         if name in tables and isinstance(value, Mapping)
         else value
         for name, value in options.items()
@@ -132,25 +132,28 @@ def _joined(live: LiveGroup, group: Group, given: Strategy) -> list[Joined] | No
         return None
     generation = NO_GENERATION if live.generation is None else live.generation
     again = given.rejoining(sent, [member.assigned for member in stay], generation, group.partitions)
-    found: list[Joined] = [(m.member_id, m.instance_id, each) for m, each in zip(stay, again, strict=True)]
+    members: list[Joined] = [
+        (m.member_id, m.instance_id, subscription) for m, subscription in zip(stay, again, strict=True)
+    ]
     new = [member for member in group.members if member.member_id not in by_id]
     if new:
         like = _like(live, given).sent
         assert like is not None  # the members have it
         (fresh,) = given.rejoining([like._replace(owned=())], [()], NO_GENERATION, group.partitions)
         topics = tuple(sorted(new[0].topics))
-        found += [(m.member_id, m.instance_id, fresh._replace(topics=topics, rack=None)) for m in new]
-    return found
+        members += [(m.member_id, m.instance_id, fresh._replace(topics=topics, rack=None)) for m in new]
+    return members
 
 
 def _like(live: LiveGroup, given: Strategy) -> LiveMember:
     """The member that new members are like: with the usual subscription, and among these the usual user data."""
     usual = live.usual
     alike = [member for member in live.members if usual is not None and member.asked == usual.asked]
-    told = [_told(member.sent, given) for member in alike]
-    often = Counter(told)
-    usual_told = max(told, key=lambda each: (often[each], not each[1]))  # of equals, one without figures of its own
-    return alike[told.index(usual_told)]
+    payloads = [_told(member.sent, given) for member in alike]
+    often = Counter(payloads)
+    # Of equals, one without figures of its own.
+    usual_payload = max(payloads, key=lambda payload: (often[payload], not payload[1]))
+    return alike[payloads.index(usual_payload)]
 
 
 def _told(sent: Subscription | None, given: Strategy) -> tuple[bytes, tuple[tuple[str, float], ...]]:
@@ -172,13 +175,13 @@ def _leaders(live: LiveGroup, group: Group, given: Strategy) -> tuple[Strategy, 
             "more than half."
         )
     sent = next(member.sent for member in live.members if member.member_id == live.leader)
-    told = given.told_by(sent.user_data) if sent is not None else b""
-    if not told:
+    option_bytes = given.told_by(sent.user_data) if sent is not None else b""
+    if not option_bytes:
         return plain, ""
-    if told == tell(given.told_options()):
+    if option_bytes == tell(given.told_options()):
         return given, ""
     try:
-        made = plain.as_told(told)
+        made = plain.as_told(option_bytes)
     except ValueError:
         return plain, ""  # a member told it so; a fact says why
     if made is not None:
@@ -188,11 +191,11 @@ def _leaders(live: LiveGroup, group: Group, given: Strategy) -> tuple[Strategy, 
 
 def _of_sent(live: LiveGroup, agreed: Strategy, given: Strategy) -> Iterator[str]:
     """The options and figures that members sent."""
-    found = _options(agreed, given)
+    settings = _options(agreed, given)
     if isinstance(agreed, ByWork):
-        found += _figures(live, agreed, given)
-    if found:
-        yield f"Read from what members sent: {'; '.join(found)}."
+        settings += _figures(live, agreed, given)
+    if settings:
+        yield f"Read from what members sent: {'; '.join(settings)}."
     if given.options:
         yield f"As given, whatever members sent: {', '.join(given.options)}."
 
@@ -205,21 +208,23 @@ def _options(agreed: Strategy, given: Strategy) -> list[str]:
     ]
 
 
-def _figures(live: LiveGroup, agreed: Strategy, told: Strategy) -> list[str]:
-    sent = {name: value for name, value in agreed.options.items() if name not in told.options}
-    found = []
+def _figures(live: LiveGroup, agreed: Strategy, override: Strategy) -> list[str]:
+    sent = {name: value for name, value in agreed.options.items() if name not in override.options}
+    figures = []
     if "weights" in sent:
         topics = sent["weights"].values()
-        known = sum(
-            each is not None for given in topics for each in (given.values() if isinstance(given, Mapping) else given)
+        count = sum(
+            weight is not None
+            for given in topics
+            for weight in (given.values() if isinstance(given, Mapping) else given)
         )
-        found.append(f"weights of {many(known, 'partition')}")
+        figures.append(f"weights of {many(count, 'partition')}")
     for name in ("capacity", "priority", "max_work"):
         of = {member_id: value for member_id, value in sent.get(name, {}).items() if member_id in live.names}
         if of:
-            found.append(f"{name} {_shortened(', '.join(f'{m}: {value:g}' for m, value in of.items()))}")
-    found += [name for name in ("state", "resting") if name in sent]
-    return found
+            figures.append(f"{name} {_shortened(', '.join(f'{m}: {value:g}' for m, value in of.items()))}")
+    figures += [name for name in ("state", "resting") if name in sent]
+    return figures
 
 
 def _of_new(live: LiveGroup, group: Group, agreed: Strategy) -> Iterator[str]:
@@ -247,7 +252,10 @@ def _of_figures(live: LiveGroup, agreed: Strategy) -> Iterator[str]:
     if measured:
         yield "Weights are those of the members' last joins; members that measure send newer ones."
     sent = [member.sent for member in live.members if member.sent is not None]
-    claim = any(each.owned or carried.claims(each.user_data, {}).generation > NO_GENERATION for each in sent)
+    claim = any(
+        subscription.owned or carried.claims(subscription.user_data, {}).generation > NO_GENERATION
+        for subscription in sent
+    )
     if not claim:
         yield "Not known before their second join: whether members are cooperative; planned as if they were."
 

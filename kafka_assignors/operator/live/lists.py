@@ -38,29 +38,32 @@ class Vote:
 
 
 def vote(
-    live: LiveGroup, adding: Sequence[str] = (), told: Mapping[str, Sequence[str]] | None = None, to: str | None = None
+    live: LiveGroup,
+    adding: Sequence[str] = (),
+    offers: Mapping[str, Sequence[str]] | None = None,
+    to: str | None = None,
 ) -> Vote:
     """The next election of a group.
 
     Args:
         live: The group.
         adding: The list of a member that would join; empty: none.
-        told: Client id, instance id or member name -> its list, from the user; ``*`` for all others.
+        offers: Client id, instance id or member name -> its list, from the user; ``*`` for all others.
         to: The assignor to change to; None: no change.
 
     Raises:
         ConfigError: A given list lacks the elected assignor, which every member offers, or names no member.
     """
     elected = live.protocol or None
-    lists = _lists(live, elected, told or {})
-    known = {name: offered for name, offered in lists.items() if offered is not None}
-    whole = len(known) == len(lists)
+    lists = _lists(live, elected, offers or {})
+    full_lists = {name: offered for name, offered in lists.items() if offered is not None}
+    whole = len(full_lists) == len(lists)
     election: Election | None = None
     allowed: bool | None = None
     why = "" if whole else "no broker tells the members' lists beyond the elected assignor; tell them by --offer"
     if adding:
         allowed, why = _joins(elected, lists, adding)
-    voters = {**known, **({"(new)": tuple(adding)} if adding else {})}
+    voters = {**full_lists, **({"(new)": tuple(adding)} if adding else {})}
     if whole and voters and allowed is not False:
         election = elect(voters)
     bounces = tuple(_bounces(elected, to, lists)) if to is not None else ()
@@ -68,17 +71,17 @@ def vote(
 
 
 def _lists(
-    live: LiveGroup, elected: str | None, told: Mapping[str, Sequence[str]]
+    live: LiveGroup, elected: str | None, offers: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...] | None]:
     called = live.names
-    unused = set(told) - {"*"}
+    unused = set(offers) - {"*"}
     lists: dict[str, tuple[str, ...] | None] = {}
     for member in live.members:
         name = called[member.member_id]
         keys = (member.member_id, name, member.instance_id, member.client_id)
-        key = next((key for key in keys if key is not None and key in told), "*" if "*" in told else None)
+        key = next((key for key in keys if key is not None and key in offers), "*" if "*" in offers else None)
         unused -= {key for key in keys if key is not None}
-        offered = None if key is None else tuple(told[key])
+        offered = None if key is None else tuple(offers[key])
         if offered is not None and elected is not None and elected not in offered:
             raise ConfigError(
                 f"--offer {key}={','.join(offered)}: every member offers {elected}, which the group elected; add it"
@@ -100,13 +103,13 @@ def _joins(
         return True, "the group is empty: a member with any list may join"
     if elected in adding:
         return True, f"a member that offers {offered} may join: every member offers {elected} too"
-    known = [set(each) for each in lists.values() if each is not None]
-    common = set(adding).intersection(*known) if known else set(adding)
+    full_lists = [set(names) for names in lists.values() if names is not None]
+    common = set(adding).intersection(*full_lists) if full_lists else set(adding)
     if not common:
-        lacking = [name for name, each in lists.items() if each is not None and not set(adding) & set(each)]
+        lacking = [name for name, names in lists.items() if names is not None and not set(adding) & set(names)]
         who = f"{lacking[0]} offers none of these" if lacking else "no one of these is offered by all members"
         return False, f"a member that offers {offered} is refused (INCONSISTENT_GROUP_PROTOCOL): {who}"
-    if len(known) == len(lists):
+    if len(full_lists) == len(lists):
         return True, f"a member that offers {offered} may join: every member offers {min(common)}"
     return None, (
         f"a member that offers {offered} is refused (INCONSISTENT_GROUP_PROTOCOL) unless every member offers one of "

@@ -67,8 +67,8 @@ class LogMeter:
         self._seen: dict[tuple[int, int], Rebalance] = {}  # (time, generation) -> as far as it is counted
         for record in history.records:
             add(self._found, record)
-        for each, _ in apart(self._found, whole=False):
-            self._seen[_key(each)] = self._told(each)
+        for rebalance, _ in apart(self._found, whole=False):
+            self._seen[_key(rebalance)] = self._told(rebalance)
         self._forget()
 
     @property
@@ -101,40 +101,40 @@ class LogMeter:
         settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
         if self._fresh > before or settled:
             # Each generation is planned once: an exporter that planned more could not follow a storm.
-            known = {(each.ts_ms, each.generations) for each in self._seen.values()}
-            found = list(apart(self._found, whole=False, known=known))
+            keys = {(rebalance.ts_ms, rebalance.generations) for rebalance in self._seen.values()}
+            rebalances = list(apart(self._found, whole=False, exclusions=keys))
             latest = max(self._seen, default=(0, 0))
-            for each, least in found if settled else found[:-1]:  # the last one may go on
-                seen = self._seen.get(_key(each))
-                if seen is None and _key(each) < latest:
+            for rebalance, least in rebalances if settled else rebalances[:-1]:  # the last one may go on
+                seen = self._seen.get(_key(rebalance))
+                if seen is None and _key(rebalance) < latest:
                     continue  # a later generation of the first one kept: what it hands over is no longer known
-                if seen is not None and set(each.generations) <= set(seen.generations):
+                if seen is not None and set(rebalance.generations) <= set(seen.generations):
                     continue  # the first one kept, whose hand-over is no longer known as one
                 # Nothing is needless where no living member lost a partition: the least need not be known.
-                self._count(replace(each, least=least() if each.living else 0), seen)
+                self._count(replace(rebalance, least=least() if rebalance.living else 0), seen)
             self._fresh = 0 if settled else 1
             self._forget()
 
-    def _count(self, each: Rebalance, seen: Rebalance | None) -> None:
+    def _count(self, rebalance: Rebalance, seen: Rebalance | None) -> None:
         totals = self.totals
         if seen is None:
-            each = self._told(each)
-            totals.rebalances[each.causes[0].kind] += each.counted
-            seen = replace(each, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
+            rebalance = self._told(rebalance)
+            totals.rebalances[rebalance.causes[0].kind] += rebalance.counted
+            seen = replace(rebalance, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
         else:
-            each = replace(each, causes=seen.causes)
+            rebalance = replace(rebalance, causes=seen.causes)
         # Later generations may hand over what the first ones withheld: what they add is counted then.
         self.totals = replace(
             totals,
-            moved=totals.moved + max(0, each.moved - seen.moved),
-            needless=totals.needless + max(0, (each.needless or 0) - (seen.needless or 0)),
-            ownerless_ms=totals.ownerless_ms + max(0.0, each.at_least_ms - seen.at_least_ms),
+            moved=totals.moved + max(0, rebalance.moved - seen.moved),
+            needless=totals.needless + max(0, (rebalance.needless or 0) - (seen.needless or 0)),
+            ownerless_ms=totals.ownerless_ms + max(0.0, rebalance.at_least_ms - seen.at_least_ms),
         )
-        self._seen[_key(each)] = each
-        self.told.append(each)
+        self._seen[_key(rebalance)] = rebalance
+        self.told.append(rebalance)
 
-    def _told(self, each: Rebalance) -> Rebalance:
-        return replace(each, causes=self._restarts.told(each.ts_ms, each.causes))
+    def _told(self, rebalance: Rebalance) -> Rebalance:
+        return replace(rebalance, causes=self._restarts.told(rebalance.ts_ms, rebalance.causes))
 
     def _forget(self) -> None:
         """Drop the generations that no later cause needs, so that memory stays bounded."""
@@ -211,5 +211,5 @@ def plan_gap(live: LiveGroup, topics: LiveTopics) -> int | None:
         return None
 
 
-def _key(each: Rebalance) -> tuple[int, int]:
-    return each.ts_ms, each.generations[0]
+def _key(rebalance: Rebalance) -> tuple[int, int]:
+    return rebalance.ts_ms, rebalance.generations[0]

@@ -220,11 +220,11 @@ class Monitor:
 
     def _reading(self, group: str) -> Reading:
         meter = self._meter(group)
-        told: tuple[Rebalance, ...] = ()
+        rebalances: tuple[Rebalance, ...] = ()
         if isinstance(meter, LogMeter):
-            told, meter.told = tuple(meter.told), []
+            rebalances, meter.told = tuple(meter.told), []
         gap = self._gap(group, meter.live)
-        return Reading(group, meter.totals.copy(), meter.live, gap, group in self._polled, told)
+        return Reading(group, meter.totals.copy(), meter.live, gap, group in self._polled, rebalances)
 
     def _gap(self, group: str, live: LiveGroup | None) -> int | None:
         if live is None or self._topics is None:

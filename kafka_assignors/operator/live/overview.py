@@ -60,7 +60,7 @@ class GroupLine:
         return {**asdict(self), "unknown": list(self.unknown)}
 
 
-def chosen(known: Collection[str], patterns: Sequence[str]) -> list[str]:
+def chosen(groups: Collection[str], patterns: Sequence[str]) -> list[str]:
     """The groups that a name or a shell pattern means, in order of their names; all without patterns.
 
     Raises:
@@ -69,11 +69,11 @@ def chosen(known: Collection[str], patterns: Sequence[str]) -> list[str]:
     >>> chosen(["billing", "billing-test", "mail"], ["billing*"])
     ['billing', 'billing-test']
     """
-    fitting = {each: {name for name in known if name == each or fnmatchcase(name, each)} for each in patterns}
+    fitting = {glob: {name for name in groups if name == glob or fnmatchcase(name, glob)} for glob in patterns}
     for pattern, names in fitting.items():
         if not names:
             raise NoSuchGroup(f"no group fits {pattern!r}; without a name all groups are listed")
-    return sorted(set().union(*fitting.values()) if patterns else known)
+    return sorted(set().union(*fitting.values()) if patterns else groups)
 
 
 def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
@@ -90,9 +90,9 @@ def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = 
     """
     if patterns and not any(set(pattern) & _WILD for pattern in patterns):
         return list(dict.fromkeys(patterns))
-    known = {name for name, kind in cluster.groups().items() if kind.lower() in READ}
-    awaited = [each for each in patterns if waiting and not set(each) & _WILD]
-    fitting = chosen(known.union(awaited), patterns)
+    groups = {name for name, kind in cluster.groups().items() if kind.lower() in READ}
+    awaited = [group for group in patterns if waiting and not set(group) & _WILD]
+    fitting = chosen(groups.union(awaited), patterns)
     if not fitting:
         raise NoSuchGroup("the cluster has no group that you may see")
     return fitting
@@ -167,13 +167,13 @@ def _line(cluster: LiveCluster, name: str, kind: str, log: Log | None) -> GroupL
 def _logged(cluster: LiveCluster, name: str, kind: str, log: Log) -> tuple[LiveGroup | None, int | None]:
     """A KIP-848 group after its last record, None of a classic one; and `rebalanced_ms`."""
     targets = Targets(cluster.topic_names)
-    found = generations(targets.take(log.records))
-    return targets.group(name) if kind == "consumer" else None, rebalanced_ms(found, whole=log.whole)
+    group_generations = generations(targets.take(log.records))
+    return targets.group(name) if kind == "consumer" else None, rebalanced_ms(group_generations, whole=log.whole)
 
 
-def rebalanced_ms(found: Sequence[GroupGeneration], *, whole: bool) -> int | None:
+def rebalanced_ms(generations: Sequence[GroupGeneration], *, whole: bool) -> int | None:
     """When the first generation of the last rebalance was written (broker's wall clock, ms); None if there is none.
 
     The end of a group, and a generation that is written again, are no rebalances.
     """
-    return max((each.ts_ms for each, _ in apart(found, whole=whole) if each.counted), default=None)
+    return max((rebalance.ts_ms for rebalance, _ in apart(generations, whole=whole) if rebalance.counted), default=None)

@@ -52,7 +52,7 @@ class Silence:
             owned: Member id -> the positions of its partitions.
             now_s: A clock that never goes back, in seconds.
         """
-        found, kept = {}, {}
+        silent_members, kept = {}, {}
         for member, positions in owned.items():
             committed = {tp: position.committed for tp, position in positions.items()}
             ends = sum(position.end for position in positions.values())
@@ -61,9 +61,9 @@ class Silence:
                 since = _Since(now_s, committed, ends)
             kept[member] = since
             if ends > since.ends and now_s - since.at_s >= SILENT_S:
-                found[member] = Silent(member, now_s - since.at_s, ends - since.ends)
+                silent_members[member] = Silent(member, now_s - since.at_s, ends - since.ends)
         self._since = kept
-        return found
+        return silent_members
 
 
 @dataclass(frozen=True)

@@ -162,8 +162,8 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     used = size > 0
     total = _added(total, best[used], size[used])
     # A held partition either stays at its holder's price, or goes to the best price and costs a move.
-    held = np.flatnonzero((claims.holder != UNASSIGNED) & read)
-    cell, units = np.unique(row[held] * len(price) + claims.holder[held], return_counts=True)
+    held_positions = np.flatnonzero((claims.holder != UNASSIGNED) & read)
+    cell, units = np.unique(row[held_positions] * len(price) + claims.holder[held_positions], return_counts=True)
     row, holder = cell // len(price), cell % len(price)
     stays = price[holder] + racks.rows[row % len(racks.rows), racks.rack[holder], None] * in_rack
     goes = best[row] + per_move
@@ -171,10 +171,10 @@ def bound(claims: Claims, certificate: Certificate) -> Goals:
     return _added(total, least, units)
 
 
-def _added(total: Price, each: Ints, times: Ints) -> Price:
+def _added(total: Price, rows: Ints, times: Ints) -> Price:
     """`total` + sum of row * times over the rows; exact at any size."""
     first, second, third = total
-    for (a, b, c), many in zip(each.tolist(), times.tolist(), strict=True):
+    for (a, b, c), many in zip(rows.tolist(), times.tolist(), strict=True):
         first, second, third = first + a * many, second + b * many, third + c * many
     return first, second, third
 

@@ -53,7 +53,7 @@ def unproven(plan: Decision, violations: Sequence[Breach]) -> str:
     return "\n".join(
         (
             f"{plan.strategy}: this plan is not proven; claims of it that do not hold ({len(violations)}):",
-            *_first([f"  {each}" for each in violations]),
+            *_first([f"  {breach}" for breach in violations]),
         )
     )
 
@@ -124,8 +124,8 @@ def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
 
 
 def _spread(values: Iterable[float]) -> str:
-    found = list(values)
-    return f"{min(found):,.4g} to {max(found):,.4g}, median {median(found):,.4g}" if found else "none"
+    figures = list(values)
+    return f"{min(figures):,.4g} to {max(figures):,.4g}, median {median(figures):,.4g}" if figures else "none"
 
 
 def _moves(moves: Sequence[Move]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from .values import Decision, Move, number
 
 def withheld(decision: Decision, claims: Claims) -> Mapping[TopicPartition, tuple[str, ...]]:
     """Partitions that no member gets in this rebalance -> the members that must revoke them first."""
-    now, then = (positions(claims.indexed, each) for each in (decision.assignment, decision.target))
+    now, then = (positions(claims.indexed, assignment) for assignment in (decision.assignment, decision.target))
     missing = np.flatnonzero((now == UNASSIGNED) & (then != UNASSIGNED))
     return {partition: claims.holders(partition) for partition in claims.indexed.names(missing)}
 
@@ -38,14 +38,14 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
     then = positions(indexed, decision.target)
     moving = np.flatnonzero((then != UNASSIGNED) & (then != holder))
     contested: dict[int, str] = {}
-    for position, member in zip(*(each.tolist() for each in claims.unsubscribed_at), strict=True):
+    for position, member in zip(*(column.tolist() for column in claims.unsubscribed_at), strict=True):
         contested.setdefault(position, indexed.members[member].member_id)
     leaving: dict[int, str] = {}
-    for position, member in zip(*(each.tolist() for each in claims.leaving_at), strict=True):
+    for position, member in zip(*(column.tolist() for column in claims.leaving_at), strict=True):
         leaving.setdefault(position, indexed.members[member].member_id)
     disputed = set(claims.disputed_at[0].tolist())
     why = _Reasons(decision, claims, then)
-    found = []
+    partition_moves = []
     for at, partition in zip(moving.tolist(), indexed.names(moving), strict=True):
         new = indexed.members[then[at]].member_id
         if holder[at] != UNASSIGNED:
@@ -61,8 +61,8 @@ def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
             text = f"{old} does not subscribe to {partition.topic} any more"
         else:
             old, kind, text = None, "unowned", "no member holds it: its owner left, or it is new"
-        found.append(Move(partition, old, new, kind, text))
-    return tuple(found)
+        partition_moves.append(Move(partition, old, new, kind, text))
+    return tuple(partition_moves)
 
 
 class _Quotas:
@@ -84,9 +84,9 @@ class _Quotas:
         share, extra = divmod(self.partitions[t], self.readers[t])
         if self.had[t, old] <= share + (extra > 0) and self.had[t, new] >= share:
             return ""
-        each = f"{share} or {share + 1}" if extra else str(share)
+        quota = f"{share} or {share + 1}" if extra else str(share)
         change = f"from {self.had[t, old]} to {self.has[t, old]} partitions of {self.topics[t]}"
-        return f"its owner goes {change}, of which every subscriber has {each}"
+        return f"its owner goes {change}, of which every subscriber has {quota}"
 
 
 class _Reasons:

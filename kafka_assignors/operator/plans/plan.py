@@ -47,8 +47,8 @@ class Plan(Decision):
 
         A plan from JSON is checked first. If a claim of it does not hold, the text says which, and nothing else.
         """
-        if self._saved and (found := self.violations()):
-            return explain.unproven(self, found)
+        if self._saved and (breaches := self.violations()):
+            return explain.unproven(self, breaches)
         return explain.explain(self, self.moves, self.withheld)
 
     _saved = False  # whether it was read from JSON, which anybody may have changed
@@ -63,9 +63,9 @@ class Plan(Decision):
         """
         if self.load is not None:
             return work_proof.verify(self)
-        found = [*work_proof.ids(self), *violations(self.group, self.target)]
-        if found:
-            return found
+        breaches = [*work_proof.ids(self), *violations(self.group, self.target)]
+        if breaches:
+            return breaches
         try:
             proven = self._proven()
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
@@ -204,12 +204,12 @@ def _units(made: Strategy, claims: Claims, owner: Ints) -> tuple[Claims, Ints]:
 
 
 def _goals(objective: Objective, values: Goals, least: Goals) -> tuple[Goal, ...]:
-    found, reached = [], True
+    goals, reached = [], True
     for name, value, lowest in zip(objective.goals, values, least, strict=True):
         reached = reached and value == lowest
         unit = objective.unit if name == "racks" else 1
-        found.append(Goal(name, number(value * unit), number(lowest * unit), reached))
-    return tuple(found)
+        goals.append(Goal(name, number(value * unit), number(lowest * unit), reached))
+    return tuple(goals)
 
 
 def _by_work(load: Load) -> tuple[Goal, ...]:

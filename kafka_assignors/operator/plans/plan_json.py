@@ -49,7 +49,10 @@ def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartitio
             "members": [_member(member, number[member.topics]) for member in group.members],
             "subscriptions": [sorted(topics, key=utf16) for topics in number],
             "partitions": group.partitions,
-            "racks": {topic: [sorted(each, key=utf16) for each in racks] for topic, racks in group.racks.items()},
+            "racks": {
+                topic: [sorted(replica_racks, key=utf16) for replica_racks in racks]
+                for topic, racks in group.racks.items()
+            },
             "leaders": group.leaders,
             "generations": plan.generations,
         },
@@ -69,7 +72,7 @@ def write(plan: Decision, moves: Sequence[Move], withheld: Mapping[TopicPartitio
 
 def _member(member: Member, subscription: int) -> dict[str, Any]:
     owned = member.owned
-    runs = [each.tolist() for each in np.split(np.asarray(owned.ids), np.cumsum(owned.counts, dtype=np.int64)[:-1])]
+    runs = [ids.tolist() for ids in np.split(np.asarray(owned.ids), np.cumsum(owned.counts, dtype=np.int64)[:-1])]
     return {
         "id": member.member_id,
         "instance": member.instance_id,
@@ -120,7 +123,7 @@ def _decision(value: Mapping[str, Any]) -> Decision:
     objective = objective_of(value["strategy"], value["options"])  # raises for an unknown strategy or option
     certificate = None
     if value["prices"] is not None:
-        cells = {topic: _prices(each) for topic, each in value.get("cells", {}).items()}
+        cells = {topic: _prices(prices) for topic, prices in value.get("cells", {}).items()}
         certificate = Certificate(objective, _prices(value["prices"]), cells)
     return Decision(
         Group(members, given["partitions"], given["racks"], given["leaders"]),
@@ -129,8 +132,8 @@ def _decision(value: Mapping[str, Any]) -> Decision:
         given["generations"],
         value["assignment"],
         value["assignment"] if value["target"] is None else value["target"],
-        tuple(Fact(*each) for each in value["facts"]),
-        tuple(Goal(*each) for each in value["goals"]),
+        tuple(Fact(*fact) for fact in value["facts"]),
+        tuple(Goal(*goal) for goal in value["goals"]),
         certificate,
         None if value.get("load") is None else Load.from_json(value["load"]),
     )
@@ -143,5 +146,5 @@ def _prices(value: Mapping[str, Any]) -> dict[str, Price]:
 def _owned(runs: list[Any]) -> Partitions:
     ids = [np.array(ids, np.int64) for _, ids in runs]
     return Partitions(
-        [topic for topic, _ in runs], [len(each) for each in ids], np.concatenate([[], *ids]).astype(np.int64)
+        [topic for topic, _ in runs], [len(array) for array in ids], np.concatenate([[], *ids]).astype(np.int64)
     )

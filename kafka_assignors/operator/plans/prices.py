@@ -66,7 +66,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
         if (fallen == price).all():
             break
         price = fallen
-    parts = [scale.parts(int(each)) for each in price.tolist()]
+    parts = [scale.parts(int(member_price)) for member_price in price.tolist()]
     return Certificate(objective, dict(zip((m.member_id for m in indexed.members), parts, strict=True)))
 
 
@@ -75,11 +75,11 @@ def _cells(claims: Claims, owner: Ints, of: Ints) -> tuple[Ints, Ints, Bools, Bo
     members = max(len(claims.indexed.members), 1)
     given, had = owner != UNASSIGNED, (claims.holder != UNASSIGNED) & (of != UNASSIGNED)
     kept = given & (owner == claims.holder)
-    found = []
+    code_sets = []
     for at, who in ((kept, owner), (given & ~kept, owner), (had & ~kept, claims.holder)):
-        found.append(np.unique(of[at] * members + who[at]))
-    cells = np.unique(np.concatenate(found))
-    stays, dealt, leaves = (np.isin(cells, each, assume_unique=True) for each in found)
+        code_sets.append(np.unique(of[at] * members + who[at]))
+    cells = np.unique(np.concatenate(code_sets))
+    stays, dealt, leaves = (np.isin(cells, codes, assume_unique=True) for codes in code_sets)
     return cells // members, cells % members, stays, dealt, leaves
 
 

@@ -89,10 +89,10 @@ class TopicBounds:
         if (surplus == surplus[0]).all():
             # A constant per partition, for any owner; the rest depends only on the number.
             always = int((cost.min(axis=1) * np.bincount(row_of, minlength=len(rows))).sum())
-            held = np.bincount(place[holder[holder != UNASSIGNED]], minlength=len(readers))
+            holdings = np.bincount(place[holder[holder != UNASSIGNED]], minlength=len(readers))
             unit = price + surplus[0][:, None] * self._in_rack
-            more = unit - (held > share)[:, None] * self._per_move
-            gone = int(np.maximum(held - share, 0).sum())
+            more = unit - (holdings > share)[:, None] * self._per_move
+            gone = int(np.maximum(holdings - share, 0).sum())
             return _sum(
                 [
                     (self._in_rack, always),
@@ -101,8 +101,8 @@ class TopicBounds:
                     (_first(more)[:extra].sum(axis=0), 1),
                 ]
             )
-        known = self._cells.get(topic, {})
-        inside = np.array([known.get(self._ids[m], tuple(self._price[m])) for m in readers.tolist()], np.int64)
+        cell_prices = self._cells.get(topic, {})
+        inside = np.array([cell_prices.get(self._ids[m], tuple(self._price[m])) for m in readers.tolist()], np.int64)
         beyond = price - inside
         parts: list[tuple[Ints | Vector, int]] = [
             (beyond.sum(axis=0), share),
@@ -112,10 +112,10 @@ class TopicBounds:
             unit = inside + cost[row][:, None] * self._in_rack
             best = _first(unit)[0]
             mine = holder[row_of == row]
-            held = np.bincount(place[mine[mine != UNASSIGNED]], minlength=len(readers))
-            parts.append((best, len(mine) - int(held.sum())))
+            holdings = np.bincount(place[mine[mine != UNASSIGNED]], minlength=len(readers))
+            parts.append((best, len(mine) - int(holdings.sum())))
             goes = best + self._per_move
-            for stays, units in zip(unit[held > 0].tolist(), held[held > 0].tolist(), strict=True):
+            for stays, units in zip(unit[holdings > 0].tolist(), holdings[holdings > 0].tolist(), strict=True):
                 parts.append((min(tuple(stays), tuple(goes.tolist())), units))
         return _sum(parts)
 
@@ -131,6 +131,6 @@ def _sum(parts: list[tuple[Ints | Vector, int]]) -> Vector:
     a = b = c = 0
     for vector, times in parts:
         if times:
-            x, y, z = (int(each) for each in vector)
+            x, y, z = (int(component) for component in vector)
             a, b, c = a + x * times, b + y * times, c + z * times
     return a, b, c

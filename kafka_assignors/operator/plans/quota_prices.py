@@ -80,7 +80,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     for i in np.flatnonzero(~graph.plain).tolist():
         topic = claims.indexed.topics[graph.topic_name[graph.topic[i]]]
         cells.setdefault(topic, {})[ids[graph.member[i]]] = scale.parts(int(inside[i]))
-    prices = {each: scale.parts(int(p)) for each, p in zip(ids, price.tolist(), strict=True)}
+    prices = {member_id: scale.parts(int(p)) for member_id, p in zip(ids, price.tolist(), strict=True)}
     return Certificate(objective, prices, cells)
 
 
@@ -114,14 +114,14 @@ class _Graph:
             return np.searchsorted(keys, topic_of[classes.of[at]] * members + who[at])
 
         units = np.bincount(pair(given, owner), minlength=len(keys))
-        held = np.bincount(pair(had, claims.holder), minlength=len(keys))
+        holdings = np.bincount(pair(had, claims.holder), minlength=len(keys))
         # 0: must have exactly its share; -1, 1: has it rounded down, up.
         kept = given & (owner == claims.holder)
         stay = np.bincount(pair(kept, owner), minlength=len(keys))
         even = (units == share[self.topic]) | (units == (share + (extra > 0))[self.topic])
-        self.sound = bool((even & (~self.plain | (stay == np.minimum(units, held)))).all())
+        self.sound = bool((even & (~self.plain | (stay == np.minimum(units, holdings)))).all())
         self.side = np.where(extra[self.topic] > 0, np.where(units > share[self.topic], 1, -1), 0)
-        self.keeps = held > share[self.topic]  # one more is one that stays
+        self.keeps = holdings > share[self.topic]  # one more is one that stays
         # Pairs of a class and a subscriber, in topics with several classes.
         several = (np.bincount(topic_of) > 1)[topic_of]
         begin, count = np.searchsorted(self.topic, topic_of[several]), readers[topic_of[several]]

@@ -118,13 +118,13 @@ class Sizing:
         """
         try:
             value = json.loads(text)
-            known = value["format"] == FORMAT and value["version"] == VERSION
+            right_format = value["format"] == FORMAT and value["version"] == VERSION
             made = cls(
-                value["strategy"], value["options"], value["now"], tuple(Size(**each) for each in value["sizes"])
+                value["strategy"], value["options"], value["now"], tuple(Size(**fields) for fields in value["sizes"])
             )
         except (ValueError, LookupError, TypeError) as error:
             raise ConfigError(f"this is not a sizing: {type(error).__name__}: {error}") from error
-        if not known:
+        if not right_format:
             raise ConfigError(f"this is not a sizing of version {VERSION}: {value['format']!r}, {value['version']!r}")
         return made
 
@@ -149,13 +149,13 @@ def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
     wanted = _checked(sizes)
     made.load()
     now = _Step(made, group, lasting(group.members)[0], 0)
-    found = {now.size.members: now.size}
+    rows = {now.size.members: now.size}
     for way in ([n for n in wanted if n > len(now.members)], [n for n in reversed(wanted) if n < len(now.members)]):
         step = now
         for n in way:
             step = step.resized(n, now.members)
-            found[n] = step.size
-    return Sizing(made.name, dict(made.options), now.size.members, tuple(found[n] for n in wanted))
+            rows[n] = step.size
+    return Sizing(made.name, dict(made.options), now.size.members, tuple(rows[n] for n in wanted))
 
 
 def _checked(sizes: Iterable[int]) -> list[int]:
@@ -187,8 +187,8 @@ class _Step:
         claims = here.claims or resolve(here.group)
         self._target = made.settles_as(here, made.assign(here)[0])
         owner = positions(claims.indexed, self._target)
-        held = claims.holder != UNASSIGNED
-        moves = gone + int((owner != claims.holder)[held].sum())
+        holder_mask = claims.holder != UNASSIGNED
+        moves = gone + int((owner != claims.holder)[holder_mask].sum())
         loads = np.bincount(owner[owner != UNASSIGNED], minlength=len(members))
         idle = int((loads == 0).sum())
         if isinstance(made, ByWork):
@@ -226,4 +226,4 @@ def _added(current: Sequence[Member], count: int) -> list[tuple[Member, str]]:
     taken = {member.member_id for member in current}
     names = (name for n in itertools.count(1) if (name := f"added-{n}") not in taken)
     like = itertools.islice(itertools.cycle(current), max(count - len(current), 0))
-    return [(Member(next(names), each.topics, None, each.rack), each.member_id) for each in like]
+    return [(Member(next(names), original.topics, None, original.rack), original.member_id) for original in like]

@@ -99,8 +99,8 @@ class Program:
             )
             if answer.x is None or self._within([pairs[i] for i in np.flatnonzero(answer.x > 0.5)], limit):
                 break
-            found = (answer.x > 0.5).astype(float)
-            rows.append(LinearConstraint(found[None], -np.inf, found.sum() - 1))
+            solution = (answer.x > 0.5).astype(float)
+            rows.append(LinearConstraint(solution[None], -np.inf, solution.sum() - 1))
         else:
             return None
         for name in ("fun", "mip_dual_bound"):

@@ -71,8 +71,8 @@ def check(  # one parameter per input of the model, and the plan
     load = plan.load
     if load is None:
         return [Breach("bound", (), None, "the plan has no load: it makes no claim about work")]
-    if found := [*ids(plan), *_rounds(plan), *violations(group, plan.target), *_first_round(group, plan)]:
-        return found  # what the numbers are about is no assignment
+    if breaches := [*ids(plan), *_rounds(plan), *violations(group, plan.target), *_first_round(group, plan)]:
+        return breaches  # what the numbers are about is no assignment
     try:
         if odd := _odd(load):
             return [Breach("work", (), None, f"{odd!r} is not a finite number")]
@@ -98,11 +98,11 @@ def verify(plan: Decision) -> list[Breach]:
 
 def _named(given: Mapping[str, Any] | None) -> dict[Name, float]:
     """Weights or state in the form of a plan's options, by (topic, partition)."""
-    found = {}
-    for topic, each in (given or {}).items():
-        pairs = each.items() if isinstance(each, Mapping) else enumerate(each)
-        found.update({(topic, int(p)): value for p, value in pairs if value is not None})
-    return found
+    figures = {}
+    for topic, by_partition in (given or {}).items():
+        pairs = by_partition.items() if isinstance(by_partition, Mapping) else enumerate(by_partition)
+        figures.update({(topic, int(p)): value for p, value in pairs if value is not None})
+    return figures
 
 
 def ids(plan: Decision) -> Iterator[Breach]:
@@ -117,8 +117,10 @@ def ids(plan: Decision) -> Iterator[Breach]:
 
 def _rounds(plan: Decision) -> Iterator[Breach]:
     """Partitions that the first rebalance assigns, and not to their owner in the target."""
-    assigned, target = ({(t, p): m for m, topics in each.items() for t, numbers in topics.items() for p in numbers}
-                        for each in (plan.assignment, plan.target))  # fmt: skip
+    assigned, target = (
+        {(t, p): m for m, topics in assignment.items() for t, numbers in topics.items() for p in numbers}
+        for assignment in (plan.assignment, plan.target)
+    )
     for (topic, p), m in assigned.items():
         if target.get((topic, p)) != m:
             text = f"{topic}-{p} goes to {m!r} at first, and to {target.get((topic, p))!r} in the end"
@@ -128,11 +130,11 @@ def _rounds(plan: Decision) -> Iterator[Breach]:
 def _first_round(group: Group, plan: Decision) -> Iterator[Breach]:
     """Violations by the first rebalance. Members that revoked everything before it hold nothing."""
     eager = plan.options.get("eager", False)
-    for each in violations(group, plan.assignment, cooperative=True):
-        revoked = each.members if eager is True else eager or ()
-        owners = [m for m in each.members if each.partition and _has(plan.assignment[m], each.partition)]
-        if each.law != "hand-over" or not set(each.members) - set(owners) <= set(revoked):
-            yield each
+    for breach in violations(group, plan.assignment, cooperative=True):
+        revoked = breach.members if eager is True else eager or ()
+        owners = [m for m in breach.members if breach.partition and _has(plan.assignment[m], breach.partition)]
+        if breach.law != "hand-over" or not set(breach.members) - set(owners) <= set(revoked):
+            yield breach
 
 
 def _has(topics: Mapping[str, Sequence[int]], partition: TopicPartition) -> bool:
@@ -175,7 +177,7 @@ class _World:
         for topic, count in group.partitions.items():
             readers = [m.member_id for m in group.members if topic in m.topics]
             able = [m for m in readers if given[m]] or readers
-            able = [m for m in able if priority.get(m, 0) == max(priority.get(each, 0) for each in able)]
+            able = [m for m in able if priority.get(m, 0) == max(priority.get(reader, 0) for reader in able)]
             for p in range(count) if able else ():
                 self.able[topic, p] = able
         used = {m for able in self.able.values() for m in able}
@@ -186,7 +188,7 @@ class _World:
             by_topic: dict[str, list[Fraction]] = {}
             for (topic, _), weight in self.known.items():
                 by_topic.setdefault(topic, []).append(weight)
-            medians = {topic: median(each) for topic, each in by_topic.items()}
+            medians = {topic: median(topic_weights) for topic, topic_weights in by_topic.items()}
             least = middle * Fraction(0.05)
             self.work = {tp: max(self.known.get(tp, medians.get(tp[0], middle)), least) for tp in self.able}
         else:
@@ -219,10 +221,10 @@ class _World:
 
     def loads(self, owner: Mapping[Name, str]) -> dict[str, Fraction]:
         """The work of each member under an assignment."""
-        found = dict.fromkeys(self.capacity, Fraction(0))
+        loads = dict.fromkeys(self.capacity, Fraction(0))
         for tp, m in owner.items():
-            found[m] += self.work.get(tp, Fraction(0))
-        return found
+            loads[m] += self.work.get(tp, Fraction(0))
+        return loads
 
     def greatest(self, owner: Mapping[Name, str]) -> Fraction:
         """The greatest work / capacity."""
@@ -233,11 +235,11 @@ class _World:
 def _costs(group: Group, state: Mapping[Name, float]) -> dict[Name, Fraction]:
     """Cost of moving each partition; empty if moves are counted. Unknown is the median, and nothing is free."""
     every = [(topic, p) for topic, count in group.partitions.items() for p in range(count)]
-    known = {tp: Fraction(state[tp]) for tp in every if state.get(tp) is not None}
-    if not any(known.values()):
+    costs = {tp: Fraction(state[tp]) for tp in every if state.get(tp) is not None}
+    if not any(costs.values()):
         return {}
-    middle, least = median(known.values()), max(known.values()) / COSTS
-    return {tp: max(known.get(tp, middle), least) for tp in every}
+    middle, least = median(costs.values()), max(costs.values()) / COSTS
+    return {tp: max(costs.get(tp, middle), least) for tp in every}
 
 
 def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, str]:
@@ -248,12 +250,12 @@ def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, 
             if (name := (tp.topic, tp.partition)) in able:
                 claims.setdefault(name, {})[member.member_id] = member.generation
     subscribed = {member.member_id: member.topics for member in members}
-    found = {}
+    holders = {}
     for name, by in claims.items():
         newest = [m for m, generation in by.items() if generation == max(by.values()) and name[0] in subscribed[m]]
         if len(newest) == 1:
-            found[name] = newest[0]
-    return found
+            holders[name] = newest[0]
+    return holders
 
 
 class _Check:
@@ -398,8 +400,8 @@ class _Check:
         )
         alone = [tp for tp in world.work if all(world.far(tp, m) for m in world.able[tp])]
         near = sum((world.work[tp] for tp in alone), Fraction(0))
-        known = any(world.far(tp, m) for tp, able in world.able.items() for m in able)
-        if self.load.remote is None and known:
+        rack_difference = any(world.far(tp, m) for tp, able in world.able.items() for m in able)
+        if self.load.remote is None and rack_difference:
             yield Breach("racks", (), None, "the plan tells no work from other racks, and racks differ")
         claimed = self.load.remote or (0.0, 0.0)
         if not _same(far, claimed[0]):
@@ -457,11 +459,11 @@ class _Check:
         still = world.greatest(world.holder)
         if world.unowned or world.forced:  # what these were placed by is told by the frontier, or is the target
             still = Fraction(load.frontier[0][1]) * self._mean() if act else self.greatest
-        told = _verdicts(float(still), float(self.greatest), load.bound, options, act=act)
+        verdicts = _verdicts(float(still), float(self.greatest), load.bound, options, act=act)
         if world.caps and act and (world.unowned or world.forced or self._above_a_cap()):
-            told.add((True, "a member is above its hard cap"))
-        if (act, why) not in told:
-            yield Breach("verdict", (), None, f"the rule says {sorted(told)}, the plan says {load.verdict}")
+            verdicts.add((True, "a member is above its hard cap"))
+        if (act, why) not in verdicts:
+            yield Breach("verdict", (), None, f"the rule says {sorted(verdicts)}, the plan says {load.verdict}")
 
     def _above_a_cap(self) -> bool:
         world = self.world
@@ -540,7 +542,7 @@ def _too_many(works: Sequence[Fraction], capacities: Sequence[Fraction], ratio: 
     for k, work in enumerate(works, 1):
         heavy[work] = k
     for work, many in heavy.items():
-        if sum(math.floor(each / float(work) * (1 - 1e-12)) for each in room) < many:
+        if sum(math.floor(member_room / float(work) * (1 - 1e-12)) for member_room in room) < many:
             return sum((ratio * c) // work for c in capacities) < many
     return False
 
@@ -600,19 +602,19 @@ def _paid(world: _World, limit: Fraction) -> Fraction:
 
 def _mine(world: _World) -> dict[str, list[Name]]:
     """What each member holds and may keep, by member id."""
-    found: dict[str, list[Name]] = {}
+    partitions: dict[str, list[Name]] = {}
     for tp, m in world.holder.items():
         if m in world.able[tp]:
-            found.setdefault(m, []).append(tp)
-    return found
+            partitions.setdefault(m, []).append(tp)
+    return partitions
 
 
 def _verdicts(now: float, then: float, bound: float, options: Mapping[str, Any], *, act: bool) -> set[tuple[bool, str]]:
     """What the rule of docs/load.md says; several texts where a number is about to be rounded the other way."""
-    found = set()
+    verdicts = set()
     for up, down in product((1 - 1e-9, 1.0, 1 + 1e-9), repeat=2):
-        found |= _verdict_of(now * up, then * down, bound, options, act=act)
-    return found
+        verdicts |= _verdict_of(now * up, then * down, bound, options, act=act)
+    return verdicts
 
 
 def _verdict_of(
@@ -643,11 +645,11 @@ def _advice(world: _World, load: Load) -> set[str]:
     if not world.work or not everything:
         return set()
     mean = float(sum(world.work.values(), Fraction(0)) / everything)
-    found = set()
-    for multiple in (load.bound / mean * each for each in (1 - 1e-9, 1.0, 1 + 1e-9)):
+    sentences = set()
+    for multiple in (load.bound / mean * factor for factor in (1 - 1e-9, 1.0, 1 + 1e-9)):
         if multiple > 1.001:
-            found.add(f"{multiple:.2f} of the mean is the least possible: {_reason(world, load)}")
-    return found
+            sentences.add(f"{multiple:.2f} of the mean is the least possible: {_reason(world, load)}")
+    return sentences
 
 
 def _reason(world: _World, load: Load) -> str:

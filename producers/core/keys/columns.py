@@ -101,7 +101,7 @@ def partitions_columns(
     jumps: dict[int, NDArray[np.uint32]] = {}
     dividends: dict[str, Hashes] = {}
     for preset, n in tries:
-        known = preset_named(preset)
+        definition = preset_named(preset)
         check_count(n)
         if n > 0x7FFFFFFF:
             raise ConfigError(f"n (number of partitions) must fit into an int32, not {n!r}")
@@ -109,25 +109,25 @@ def partitions_columns(
         if of_keys not in hashed:
             hashed[of_keys] = of_keys(data, offsets)
         h = hashed[of_keys]
-        if known is PRESETS["consistent"]:
-            jumps = jumps or jump_columns(h, (n for preset, n in tries if PRESETS[preset] is known))
+        if definition is PRESETS["consistent"]:
+            jumps = jumps or jump_columns(h, (n for preset, n in tries if PRESETS[preset] is definition))
             placed = jumps[n]
         else:
             if preset not in dividends:
                 dividends[preset] = _dividend(preset, h)
             placed = dividends[preset] % np.uint32(n)
         result: NDArray[np.int32] = placed.astype(np.int32)
-        if known.empty_is_null:
+        if definition.empty_is_null:
             result[offsets[1:] == offsets[:-1]] = -1
         yield result
 
 
 def _dividend(preset: str, h: Hashes) -> Hashes:
     """The part of a hash that is divided by the number of partitions."""
-    known = PRESETS[preset]
-    if known.place in (PRESETS["librdkafka"].place, PRESETS["franz-go-sarama"].place):
+    definition = PRESETS[preset]
+    if definition.place in (PRESETS["librdkafka"].place, PRESETS["franz-go-sarama"].place):
         return h
-    if known.like_java or known in (PRESETS["sarama-reference"], PRESETS["kafkajs-legacy"]):
+    if definition.like_java or definition in (PRESETS["sarama-reference"], PRESETS["kafkajs-legacy"]):
         positive: Hashes = h & np.uint32(0x7FFFFFFF)
         return positive
     return np.where(h & np.uint32(0x80000000), np.uint32(0) - h, h)
@@ -156,7 +156,7 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
     """
     bucket = np.zeros(len(hashes), np.uint32)
     h, following = hashes.astype(np.uint64), np.zeros(len(hashes))  # integers as floats, which avoids casts
-    found = {}
+    buckets = {}
     for n in sorted(set(counts)):
         going = np.flatnonzero(following < n)
         state, at = np.take(h, going), np.take(following, going)
@@ -172,8 +172,8 @@ def jump_columns(hashes: Hashes, counts: Iterable[int]) -> dict[int, NDArray[np.
             h[going], following[going] = state, at
             more = np.flatnonzero(at < n)
             going, state, at = np.take(going, more), np.take(state, more), np.take(at, more)
-        found[n] = bucket.copy()
-    return found
+        buckets[n] = bucket.copy()
+    return buckets
 
 
 def _in_chunks(chunk: Any, one: Callable[[bytes], int], data: NDArray[np.uint8], offsets: NDArray[Any]) -> Hashes:

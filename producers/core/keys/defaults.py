@@ -54,12 +54,12 @@ def placed_by_default(key: bytes, n: int) -> Mapping[str, int | None]:
     Raises:
         ConfigError: `n` is not a positive int.
 
-    >>> found = placed_by_default(b"kafka", 12)
-    >>> found["Java"], found["librdkafka"], found["segmentio"]
+    >>> placements = placed_by_default(b"kafka", 12)
+    >>> placements["Java"], placements["librdkafka"], placements["segmentio"]
     (4, 11, None)
     """
     check_count(n)
-    return {client: _partition(each, key, n) for each in DEFAULTS for client in each.clients}
+    return {client: _partition(default, key, n) for default in DEFAULTS for client in default.clients}
 
 
 def _partition(default: Default, key: bytes, n: int) -> int | None:

@@ -157,17 +157,17 @@ class KeyMemo:
         Raises:
             TypeError: The key is not bytes. Mutable keys would invalidate the memo.
         """
-        found = self.placed.get(key)
-        return self.learn(key, n) if found is None else found
+        partition = self.placed.get(key)
+        return self.learn(key, n) if partition is None else partition
 
     def learn(self, key: bytes, n: int) -> int:
         """As `place`, for a key that the caller did not find in `placed`."""
         if type(key) is not bytes:
             raise TypeError(f"a memo stores bytes, not {type(key).__name__}")
-        found = self._index(key, n)
+        partition = self._index(key, n)
         if len(key) <= MEMO_KEY_BYTES:
             placed = self.placed
             if len(placed) >= MEMO_KEYS:
                 placed.clear()
-            placed[key] = found
-        return found
+            placed[key] = partition
+        return partition

@@ -77,8 +77,8 @@ class CachedTopic:
         leader = self.source[partition].leader_id
         if leader == self.leader_ids[partition]:
             return False
-        known = self.view.leaders.get(partition)
-        return leader == -1 or (known is not None and known.id != leader)
+        cached_leader = self.view.leaders.get(partition)
+        return leader == -1 or (cached_leader is not None and cached_leader.id != leader)
 
 
 class TopicCache:
@@ -171,8 +171,8 @@ def _leaders(topic: str, available: Any, cluster: Any) -> dict[int, PartitionLea
         if number is None or number == -1:
             continue
         if number not in brokers:
-            known = cluster.broker_metadata(number)
-            brokers[number] = None if known is None else PartitionLeader(number, known.host, known.rack)
+            metadata = cluster.broker_metadata(number)
+            brokers[number] = None if metadata is None else PartitionLeader(number, metadata.host, metadata.rack)
         broker = brokers[number]
         if broker is not None:
             leaders[partition] = broker

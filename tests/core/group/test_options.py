@@ -150,7 +150,7 @@ def carrying(name: str, told: bytes) -> bytes:
         return userdata.encode_sticky((), 1, told)
     if name == "cooperative-sticky":
         return userdata.encode_cooperative(1, told)
-    claims = compact.encode((), -1, told=told)
+    claims = compact.encode((), -1, option_bytes=told)
     return carried.encode(claims, carried.Own(), {}) if name in ("weighted", "lag") else claims
 
 
@@ -309,7 +309,7 @@ def test_any_user_data_are_survived(name: str, data: bytes, version: bytes) -> N
         version + data,
         userdata.encode_sticky((), 1, data),
         userdata.encode_cooperative(1, data),
-        compact.encode((), 1, told=data),
+        compact.encode((), 1, option_bytes=data),
     ):
         agreed, _ = made.agreed([("m", None, Subscription(("t",), each))], {"t": 6})
         assert agreed.name == name
@@ -335,7 +335,7 @@ def test_user_data_of_version_1_are_read_as_before_and_those_of_a_newer_one_say_
     plain = compact.encode([("t", 0)], 1)
 
     assert plain[0] == 1
-    assert compact.encode([("t", 0)], 1, told=b"{}")[0] == 2
+    assert compact.encode([("t", 0)], 1, option_bytes=b"{}")[0] == 2
     assert compact.options(plain) == compact.options(b"") == compact.options(b"\3" + plain[1:]) == b""
 
 

@@ -43,7 +43,7 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a topic went": ({"T3": True, "R4": True}, lambda: changed("delete_topic", "u", 0)),
     "a new topic": ({"T3": True, "R4": True}, lambda: changed("create_topic", "v", 2)),
     "a change of something else": ({"T3": False}, lambda: changed("alter_config", "t", 7)),
-    "a subscription that came a generation later": ({"R5": True}, lambda: subscribed(told=False)),
+    "a subscription that came a generation later": ({"R5": True}, lambda: subscribed(at_once=False)),
     "a short restart": ({"R5": True}, lambda: outage(SESSION_MS / 2)),
     "a long outage": ({"R5": True}, lambda: outage(SESSION_MS * 2)),
     "a fenced member was told in time": ({"O1": True, "S2": True}, lambda: fenced(HEARTBEAT_MS)),

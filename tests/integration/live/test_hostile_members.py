@@ -41,7 +41,7 @@ class Bytes:
 
 def telling(text: bytes) -> bytes:
     """User data of weighted with these options."""
-    return carried.encode(compact.encode((), -1, told=text), carried.Own(), {})
+    return carried.encode(compact.encode((), -1, option_bytes=text), carried.Own(), {})
 
 
 def caps(topic: str, capacity: float, max_work: float) -> bytes:
@@ -60,7 +60,7 @@ EVIL: dict[str, tuple[type[Any], Callable[[str], bytes]]] = {
     "a hard cap that no multiple raises": (WeightedAssignor, lambda topic: caps(topic, 1e6, 1e-300)),
     "options of other types": (WeightedAssignor, lambda _: telling(b'{"eager":[[]],"resting":1}')),
     "an option with which a leader raises": (
-        ConfigAssignor, lambda _: compact.encode((), -1, told=b'{"table":{},"uncovered":"error"}'),
+        ConfigAssignor, lambda _: compact.encode((), -1, option_bytes=b'{"table":{},"uncovered":"error"}'),
     ),
     "weights of two million partitions": (WeightedAssignor, bomb),
     "bytes that are no subscription": (WeightedAssignor, lambda _: b"\0\3\0\0\0\1\0\1\xff"),

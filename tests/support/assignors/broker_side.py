@@ -23,14 +23,16 @@ class Cluster:
     def __init__(self, java: LiveJava, counts: Mapping[str, int], rng: random.Random) -> None:
         self.counts = dict(counts)
         self.ids = {topic: uuid.UUID(int=rng.getrandbits(128), version=4) for topic in counts}
-        self.printed = {t: base64.urlsafe_b64encode(each.bytes).rstrip(b"=").decode() for t, each in self.ids.items()}
+        self.printed = {
+            t: base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode() for t, topic_id in self.ids.items()
+        }
         kafka = java.classes.org.apache.kafka
         delta = kafka.image.MetadataDelta.Builder().setImage(kafka.image.MetadataImage.EMPTY).build()
         for topic, count in counts.items():
-            known = kafka.common.Uuid.fromString(self.printed[topic])
-            delta.replay(kafka.common.metadata.TopicRecord().setName(topic).setTopicId(known))
+            java_id = kafka.common.Uuid.fromString(self.printed[topic])
+            delta.replay(kafka.common.metadata.TopicRecord().setName(topic).setTopicId(java_id))
             for partition in range(count):
-                record = kafka.common.metadata.PartitionRecord().setTopicId(known).setPartitionId(partition)
+                record = kafka.common.metadata.PartitionRecord().setTopicId(java_id).setPartitionId(partition)
                 delta.replay(record.setReplicas([0]).setIsr([0]).setLeader(0))
         image = delta.apply(kafka.image.MetadataProvenance.EMPTY)
         self.image = kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage(image)
@@ -65,7 +67,7 @@ class Broker:
         """
         patterns = patterns or {}
         java = self._java.classes.org.apache.kafka
-        held = self._group.modern.consumer.ConsumerGroup(
+        java_group = self._group.modern.consumer.ConsumerGroup(
             self._context, java.timeline.SnapshotRegistry(self._context), "g"
         )
         resolved = self._group.modern.consumer.ResolvedRegularExpression
@@ -73,28 +75,28 @@ class Broker:
             topics = self._java.classes.java.util.HashSet()
             for topic in sorted(matching):
                 topics.add(topic)
-            held.updateResolvedRegularExpression(pattern, resolved(topics, 0, 0))
+            java_group.updateResolvedRegularExpression(pattern, resolved(topics, 0, 0))
         for member in group.members:
-            held.updateMember(self._member(member, patterns))
+            java_group.updateMember(self._member(member, patterns))
             if len(member.owned):
                 value = self._group.generated.ConsumerGroupTargetAssignmentMemberValue(
                     self._readable(_record(member, cluster)), 0
                 )
-                held.updateTargetAssignment(member.member_id, self._group.modern.Assignment.fromRecord(value))
+                java_group.updateTargetAssignment(member.member_id, self._group.modern.Assignment.fromRecord(value))
         made = getattr(self._group.modern, "TargetAssignmentBuilder$ConsumerTargetAssignmentBuilder")
-        builder = made("g", 7, self._assignors[name]).withMembers(held.members())
-        kind, joined = held.subscriptionType(), None
+        builder = made("g", 7, self._assignors[name]).withMembers(java_group.members())
+        kind, joined = java_group.subscriptionType(), None
         if joins is not None:
             joined = self._member(joins, patterns)
             kind = self._group.modern.consumer.ConsumerGroup.subscriptionType(
-                held.computeSubscribedRegularExpressions(None, joined),
-                held.computeSubscribedTopicNames(None, joined),
+                java_group.computeSubscribedRegularExpressions(None, joined),
+                java_group.computeSubscribedTopicNames(None, joined),
                 len(group.members) + 1,
             )
         builder = builder.withSubscriptionType(kind)
-        builder = builder.withResolvedRegularExpressions(held.resolvedRegularExpressions())
-        builder = builder.withTargetAssignment(held.targetAssignment()).withMetadataImage(cluster.image)
-        builder = builder.withInvertedTargetAssignment(held.invertedTargetAssignment())
+        builder = builder.withResolvedRegularExpressions(java_group.resolvedRegularExpressions())
+        builder = builder.withTargetAssignment(java_group.targetAssignment()).withMetadataImage(cluster.image)
+        builder = builder.withInvertedTargetAssignment(java_group.invertedTargetAssignment())
         builder = builder.withTime(java.common.utils.Time.SYSTEM)
         if joins is not None:
             builder = builder.addOrUpdateMember(joins.member_id, joined)
@@ -136,10 +138,10 @@ def _count(items: Sequence[Any]) -> bytes:
 
 def _target(text: str, cluster: Cluster) -> Target:
     names = {printed: topic for topic, printed in cluster.printed.items()}
-    found: Target = {}
+    target: Target = {}
     for member, topics in _MEMBER.findall(text):
-        found[member] = {}
+        target[member] = {}
         for printed, listed, first, beyond in _TOPIC.findall(topics):
             ids = range(int(first), int(beyond)) if first else map(int, filter(None, listed.split(", ")))
-            found[member][names[printed]] = sorted(ids)
-    return found
+            target[member][names[printed]] = sorted(ids)
+    return target

@@ -53,11 +53,11 @@ def circle(topic, partitions, subscribers):
 def metaq(topic, partitions, subscribers):
     """Metamorphosis' formula on partitions that are strings."""
     names = sorted(f"0-{p}" for p in partitions)
-    each, more = divmod(len(names), len(subscribers))
+    quotient, more = divmod(len(names), len(subscribers))
     shares = {}
     for i, name in enumerate(subscribers):
-        start = each * i + min(i, more)
-        parts = each + (0 if i + 1 > more else 1)
+        start = quotient * i + min(i, more)
+        parts = quotient + (0 if i + 1 > more else 1)
         shares[name] = [int(part.split("-")[1]) for part in names[start : start + parts]]
     return shares
 

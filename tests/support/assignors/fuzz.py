@@ -44,16 +44,16 @@ class Joining:
 
     def bytes(self, name: str) -> bytes:
         """Its ConsumerProtocolSubscription for the strategy of that name."""
-        owned = tuple(TopicPartition(*each) for each in self.owned or ())
-        user_data, held = None, ()
+        owned = tuple(TopicPartition(*partition) for partition in self.owned or ())
+        user_data, owned_partitions = None, ()
         if name == "sticky":
             user_data = self._user_data(owned)
         elif name == "cooperative-sticky":
             user_data = self.form if isinstance(self.form, bytes) else userdata.encode_cooperative(self.generation)
-            held = owned
-        told = self.generation if self.told is None else self.told
+            owned_partitions = owned
+        generation = self.generation if self.told is None else self.told
         return protocol.encode_subscription(
-            protocol.Subscription(self.topics, user_data, held, told, self.rack), self.version
+            protocol.Subscription(self.topics, user_data, owned_partitions, generation, self.rack), self.version
         )
 
     def _user_data(self, owned: Sequence[TopicPartition]) -> bytes | None:
@@ -167,11 +167,11 @@ def _brokers(random: Random) -> dict[int, str | None]:
 
 
 def _subscriptions(random: Random, ids: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
-    known = (*names, "unknown") if random.random() < 0.2 else tuple(names)
+    topics = (*names, "unknown") if random.random() < 0.2 else tuple(names)
     if random.random() < 0.4:
-        chosen = [known] * len(ids)
+        chosen = [topics] * len(ids)
     else:
-        sets = [tuple(random.sample(known, random.randint(1, len(known)))) for _ in range(random.randint(2, 5))]
+        sets = [tuple(random.sample(topics, random.randint(1, len(topics)))) for _ in range(random.randint(2, 5))]
         chosen = [random.choice(sets) for _ in ids]
     if random.random() < 0.1:
         chosen[random.randrange(len(ids))] = ()
@@ -201,14 +201,14 @@ def _assignment(
     """Any valid one, skewed to one member; up to a fifth of it was with members that left."""
     favourite = random.randrange(len(subscribed))
     skew, departed = random.choice((0, 0.3, 0.8)), random.choice((0, 0.1, 0.2))
-    held: dict[int, list[Partition]] = {i: [] for i in range(len(subscribed))}
+    assignment: dict[int, list[Partition]] = {i: [] for i in range(len(subscribed))}
     for topic, count in counts.items():
         readers = [i for i, topics in enumerate(subscribed) if topic in topics]
         for partition in range(count):
             if readers and random.random() >= departed:
                 wanted = favourite in readers and random.random() < skew
-                held[favourite if wanted else random.choice(readers)].append((topic, partition))
-    return held
+                assignment[favourite if wanted else random.choice(readers)].append((topic, partition))
+    return assignment
 
 
 def _spoilt(random: Random, member: Joining, counts: Mapping[str, int]) -> Joining:
@@ -234,7 +234,7 @@ def smallest(case: Case, fails: Callable[[Case], object]) -> Case:
     smaller: Case | None = case
     while smaller is not None:
         case = smaller
-        smaller = next((each for each in _smaller(case) if fails(each)), None)
+        smaller = next((candidate for candidate in _smaller(case) if fails(candidate)), None)
     return case
 
 
@@ -243,7 +243,7 @@ def _smaller(case: Case) -> Iterator[Case]:
         for i in range(len(case.members)):
             yield replace(case, members=case.members[:i] + case.members[i + 1 :])
     for topic, placed in case.topics.items():
-        rest = {other: each for other, each in case.topics.items() if other != topic}
+        rest = {other: replicas for other, replicas in case.topics.items() if other != topic}
         yield replace(case, topics=rest)
         if placed:
             yield replace(case, topics={**case.topics, topic: placed[:-1]})

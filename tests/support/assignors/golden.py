@@ -53,15 +53,15 @@ def steps(file: str, default: str = "") -> Iterator[Step]:
 
 def partitions(step: Step) -> dict[str, int]:
     topics = step.row["cluster"]["topics"]
-    return {topic: each if isinstance(each, int) else len(each) for topic, each in topics.items()}
+    return {topic: placement if isinstance(placement, int) else len(placement) for topic, placement in topics.items()}
 
 
 def racks(step: Step) -> dict[str, list[set[str]]]:
     rack_of = step.row["cluster"].get("brokers", {})
     return {
-        topic: [{rack_of[str(b)] for b in replicas if rack_of.get(str(b)) is not None} for replicas in each]
-        for topic, each in step.row["cluster"]["topics"].items()
-        if not isinstance(each, int)
+        topic: [{rack_of[str(b)] for b in replicas if rack_of.get(str(b)) is not None} for replicas in placement]
+        for topic, placement in step.row["cluster"]["topics"].items()
+        if not isinstance(placement, int)
     }
 
 
@@ -69,8 +69,8 @@ def subscription_bytes(member: Mapping[str, Any], name: str) -> bytes:
     """The JoinGroup metadata that a member of the vectors sends."""
     owned = [TopicPartition(t, p) for t, ids in (member.get("owned") or {}).items() for p in ids]
     generation = member.get("generation", NO_GENERATION)
-    told = member.get("sub_generation", generation)
-    user_data, held = None, ()
+    sub_generation = member.get("sub_generation", generation)
+    user_data, owned_partitions = None, ()
     if name == "sticky" and member.get("owned") is not None:
         user_data = {
             "none": None,
@@ -78,8 +78,10 @@ def subscription_bytes(member: Mapping[str, Any], name: str) -> bytes:
             "v0": protocol.encode_partitions(protocol.by_topic(owned)),
         }.get(member.get("ud", "v1"), userdata.encode_sticky(owned, generation))
     elif name == "cooperative-sticky":
-        user_data, held = userdata.encode_cooperative(generation), tuple(owned)
-    subscription = protocol.Subscription(tuple(member["topics"]), user_data, held, told, member.get("rack"))
+        user_data, owned_partitions = userdata.encode_cooperative(generation), tuple(owned)
+    subscription = protocol.Subscription(
+        tuple(member["topics"]), user_data, owned_partitions, sub_generation, member.get("rack")
+    )
     return protocol.encode_subscription(subscription, member.get("sub_version", protocol.VERSION))
 
 
@@ -103,12 +105,12 @@ def canonical(assignment: Mapping[str, Mapping[str, list[int]]]) -> dict[str, di
 
 def previous_owners(group: Group) -> dict[TopicPartition, str]:
     """Existing partitions with exactly one claim of the highest generation by a member that still subscribes."""
-    found: dict[TopicPartition, list[tuple[int, str, bool]]] = {}
+    all_claims: dict[TopicPartition, list[tuple[int, str, bool]]] = {}
     for member in group.members:
         for tp in set(member.owned):
             if tp.partition in range(group.partitions.get(tp.topic, 0)):
-                found.setdefault(tp, []).append((member.generation, member.member_id, tp.topic in member.topics))
-    newest = {tp: [c[1] for c in claims if c[0] == max(claims)[0] and c[2]] for tp, claims in found.items()}
+                all_claims.setdefault(tp, []).append((member.generation, member.member_id, tp.topic in member.topics))
+    newest = {tp: [c[1] for c in claims if c[0] == max(claims)[0] and c[2]] for tp, claims in all_claims.items()}
     return {tp: claimants[0] for tp, claimants in newest.items() if len(claimants) == 1}
 
 

@@ -68,14 +68,14 @@ _SOUND: Mapping[str, Sequence[Any]] = {
 
 def options(random: Random, made: Strategy) -> bytes:
     """The text of a member's options: sound ones, nearly sound ones, and anything."""
-    known = [*made.defaults()]
-    if random.random() < 0.05 or not known:
+    names = [*made.defaults()]
+    if random.random() < 0.05 or not names:
         return random.choice(
             [b"[]", b"{", b"null", b"\xff", b"sha256:0", b"[" * 600, b"7" * 600, b'{"epsilon":NaN}', b""]
         )
     chosen = {}
     for _ in range(random.choice([1, 1, 1, 2, 3])):
-        name = random.choice(known) if random.random() < 0.9 else random.choice([*_SOUND, "protocol", "self", "eager"])
+        name = random.choice(names) if random.random() < 0.9 else random.choice([*_SOUND, "protocol", "self", "eager"])
         sound = random.random() < 0.6 and name in _SOUND
         chosen[name] = random.choice(_SOUND[name]) if sound else _value(random)
     return json.dumps(chosen).encode()
@@ -126,14 +126,14 @@ def _deflated(random: Random, content: bytes) -> bytes:
     return data if random.random() < 0.97 else data[: random.randrange(len(data) + 1)]
 
 
-def _of_compact(random: Random, told: bytes) -> bytes:
+def _of_compact(random: Random, options_text: bytes) -> bytes:
     """User data of `compact`, with a right checksum."""
     text, topics = _text(random, [random.choice([None, "r1", 7]), random.choice([None, "i"])])
     size = random.choice([len(text)] * 9 + [2**31])
     content = size.to_bytes(4, "big") + text + _varint(random.choice([0, 1, 4, 2**31])) + _numbers(random, topics)
     body = _deflated(random, content)
-    rest = len(told).to_bytes(2, "big") + told + body if told else body
-    return bytes([2 if told else 1]) + zlib.crc32(rest).to_bytes(4, "big") + rest
+    rest = len(options_text).to_bytes(2, "big") + options_text + body if options_text else body
+    return bytes([2 if options_text else 1]) + zlib.crc32(rest).to_bytes(4, "big") + rest
 
 
 def _weights(random: Random, head: bytes) -> bytes:
@@ -154,17 +154,17 @@ def _weights(random: Random, head: bytes) -> bytes:
     return _deflated(random, head + struct.pack(">d", top) + size.to_bytes(4, "big") + text + bytes(numbers) + rest)
 
 
-def _of_weighted(random: Random, told: bytes) -> bytes:
+def _of_weighted(random: Random, options_text: bytes) -> bytes:
     """User data of `carried` in all of its versions, with a right checksum."""
     version = random.choice([1, 2, 2, 3, 3])
     head = struct.pack(">dBB", random.choice(_FLOATS), random.randrange(256), random.randrange(256))
     if version > 1:
         head += struct.pack(">qd", random.choice(_INTS), random.choice(_FLOATS))
-    blocks = [_of_compact(random, told)]
+    blocks = [_of_compact(random, options_text)]
     if version > 2:
         blocks += [_of_compact(random, b""), _weights(random, b"")]
-    sizes = [random.choice([len(each)] * 19 + [2**32 - 1]) for each in blocks]
-    rest = b"".join(size.to_bytes(4, "big") + each for size, each in zip(sizes, blocks, strict=True))
+    sizes = [random.choice([len(block)] * 19 + [2**32 - 1]) for block in blocks]
+    rest = b"".join(size.to_bytes(4, "big") + block for size, block in zip(sizes, blocks, strict=True))
     rest += _weights(random, head if random.random() < 0.98 else head[:3])
     return bytes([version]) + carried._checksum(version, rest) + rest
 
@@ -184,27 +184,27 @@ def _damaged(random: Random, data: bytes) -> bytes:
     return bytes(out)
 
 
-def user_data(random: Random, made: Strategy, told: bytes | None = None) -> bytes | None:
+def user_data(random: Random, made: Strategy, options_text: bytes | None = None) -> bytes | None:
     """User data as a member of this strategy might send, or not.
 
     Args:
         random: Draws.
         made: The strategy.
-        told: Its options; None: drawn.
+        options_text: Its options; None: drawn.
     """
-    told = (options(random, made) if random.random() < 0.6 else b"") if told is None else told
+    options_text = (options(random, made) if random.random() < 0.6 else b"") if options_text is None else options_text
     generation = random.choice([-1, 0, 3, 4, 5, 2**31 - 1, -(2**31)])
     if isinstance(made, ByWork):
-        data = _of_weighted(random, told)
+        data = _of_weighted(random, options_text)
     elif isinstance(made, CooperativeSticky):
-        data = userdata.encode_cooperative(generation, told)
+        data = userdata.encode_cooperative(generation, options_text)
     elif isinstance(made, Sticky):
-        data = userdata.encode_sticky(_claimed(random), generation, told)
+        data = userdata.encode_sticky(_claimed(random), generation, options_text)
         data = random.choice([data, data, data[:-4], b"\0\1" + data])
     elif made.name in userdata.JAVAS:
         data = random.randbytes(_many(random))
     else:
-        data = _of_compact(random, told)
+        data = _of_compact(random, options_text)
     if random.random() < 0.1:
         data = _damaged(random, data)
     return random.choice(

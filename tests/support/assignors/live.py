@@ -150,7 +150,7 @@ class JavaLeader:
 
     def _method(self, owner: str, name: str, *types: str) -> Any:
         """A handle of a public method, from objects to an object, so that any two fit together."""
-        parameters = self._array("Class", [self._class(each) for each in types])
+        parameters = self._array("Class", [self._class(type_name) for type_name in types])
         method = self._class(owner).getMethod(name, parameters)
         handle = self._jvm.java.lang.invoke.MethodHandles.publicLookup().unreflect(method)
         return handle.asType(handle.type().generic())
@@ -193,7 +193,7 @@ class JavaLeader:
         """
         kafka, optional = self._jvm.org.apache.kafka, self._jvm.java.util.Optional
         data = kafka.common.message.MetadataResponseData(self._readable(cluster), METADATA)
-        known = kafka.common.requests.MetadataResponse(data, METADATA).buildCluster()
+        java_cluster = kafka.common.requests.MetadataResponse(data, METADATA).buildCluster()
         response = kafka.common.message.JoinGroupResponseData(self._readable(join_group(members, name)), JOIN_GROUP)
         subscriptions = self._subscriptions.apply(response.members())
         for member_id, instance, _ in members:
@@ -201,7 +201,7 @@ class JavaLeader:
                 subscriptions.get(member_id).setGroupInstanceId(optional.of(instance))
         assignor = getattr(kafka.clients.consumer, ASSIGNORS[name])()
         group = kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription(subscriptions)
-        task = self._assign.bindTo(assignor).bindTo(known).bindTo(group)
+        task = self._assign.bindTo(assignor).bindTo(java_cluster).bindTo(group)
         future = self._pool.submit(self._as("java.util.concurrent.Callable", task))
         try:
             decided = future.get(deadline_s, self._seconds)

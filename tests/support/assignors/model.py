@@ -145,8 +145,8 @@ class Model:
             self.rebalances("ours")
             assert not self.all_follow(random), "still revoking in the second rebalance"
         self.everything_is_owned()
-        held = {tp: member_id for member_id, member in self.members.items() for tp in member.holds}
-        assert owners(self.rebalances("ours")) == held
+        holders = {tp: member_id for member_id, member in self.members.items() for tp in member.holds}
+        assert owners(self.rebalances("ours")) == holders
 
     # ---------------------------------------------------------------------------------------- what must be true
 
@@ -213,7 +213,7 @@ def kafka_pythons(group: Model, counts: Counts, random: Random) -> Assignment:
         for m, _, data in group.sent()
     ]
     answer = KafkaPythons().assign(cluster(counts), joined)
-    return {m: {topic: list(ids) for topic, ids in each.assigned_partitions} for m, each in answer.items()}
+    return {m: {topic: list(ids) for topic, ids in assignment.assigned_partitions} for m, assignment in answer.items()}
 
 
 LEADERS: dict[str, Callable[[Model, Counts, Random], Assignment]] = {

@@ -37,14 +37,14 @@ def foreign(group: Group, tp: TopicPartition, rack: str | None) -> bool:
 def pairs(group: Group) -> list[list[tuple[int, bool, bool]]]:
     """Per partition that somebody subscribes to, who may have it: member index, on a foreign rack, moved."""
     before = previous_owners(group)
-    found = []
+    table = []
     for topic, count in group.partitions.items():
         readers = [(i, m) for i, m in enumerate(group.members) if topic in m.topics]
         for tp in (TopicPartition(topic, p) for p in range(count)):
             had = before.get(tp)
             if readers:
-                found.append([(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers])
-    return found
+                table.append([(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers])
+    return table
 
 
 def solved(group: Group) -> Score:
@@ -67,10 +67,10 @@ def solved(group: Group) -> Score:
     shape = (step + len(group.members), len(price))
     equal = csr_array((signs, (rows, columns)), shape=shape)
     wanted = [1] * len(table) + [0] * (shape[0] - len(table))
-    found: Any = linprog(price, A_eq=equal, b_eq=wanted, bounds=(0, 1), method="highs")
-    assert found.status == 0, found.message
-    taken = np.flatnonzero(found.x[: len(arcs)] > 0.5)
-    assert np.abs(found.x - np.round(found.x)).max() < 1e-6
+    solution: Any = linprog(price, A_eq=equal, b_eq=wanted, bounds=(0, 1), method="highs")
+    assert solution.status == 0, solution.message
+    taken = np.flatnonzero(solution.x[: len(arcs)] > 0.5)
+    assert np.abs(solution.x - np.round(solution.x)).max() < 1e-6
     load = Counter(arcs[i][1] for i in taken)
     return Score(sum(n * n for n in load.values()), sum(arcs[i][2] for i in taken), sum(arcs[i][3] for i in taken))
 
@@ -104,9 +104,9 @@ def best_of_all(group: Group, goals: Sequence[str]) -> tuple[int, ...] | None:
         readers = [(i, m) for i, m in enumerate(group.members) if topic in m.topics]
         for tp in (TopicPartition(topic, p) for p in range(count) if readers):
             had = before.get(tp)
-            each = [(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers]
-            table.append((list(group.partitions).index(topic), np.array(each, np.int64)))
-    if prod(len(each) for _, each in table) > MOST:
+            choices = [(i, foreign(group, tp, m.rack), had not in (None, m.member_id)) for i, m in readers]
+            table.append((list(group.partitions).index(topic), np.array(choices, np.int64)))
+    if prod(len(choices) for _, choices in table) > MOST:
         return None
     members, topics = len(group.members), len(group.partitions)
     counts, rest = np.zeros((1, topics * members), np.int64), np.zeros((1, 2), np.int64)

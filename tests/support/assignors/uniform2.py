@@ -19,13 +19,13 @@ def shares(group: Group) -> tuple[Counts, Counts]:
     had = Counter((tp.topic, m) for tp, m in previous_owners(group).items())
     members = sorted(m.member_id for m in group.members)
     readers = {t: sorted(m.member_id for m in group.members if t in m.topics) for t in sorted(group.partitions)}
-    readers = {t: each for t, each in readers.items() if each and group.partitions[t]}
+    readers = {t: subscribers for t, subscribers in readers.items() if subscribers and group.partitions[t]}
     given: Counts = Counter()
     size = Counter(dict.fromkeys(members, 0))
     left, base = {}, {}
-    for topic, each in readers.items():
-        base[topic], left[topic] = divmod(group.partitions[topic], len(each))
-        for member in each:
+    for topic, subscribers in readers.items():
+        base[topic], left[topic] = divmod(group.partitions[topic], len(subscribers))
+        for member in subscribers:
             given[topic, member] = base[topic]
             size[member] += base[topic]
 
@@ -33,8 +33,8 @@ def shares(group: Group) -> tuple[Counts, Counts]:
         given[topic, member] += count
         size[member] += count
 
-    for topic, each in readers.items():  # keep
-        owners = sorted((m for m in each if had[topic, m] > base[topic]), key=lambda m: (size[m], m))
+    for topic, subscribers in readers.items():  # keep
+        owners = sorted((m for m in subscribers if had[topic, m] > base[topic]), key=lambda m: (size[m], m))
         for member in owners[: left[topic]]:
             give(topic, member)
             left[topic] -= 1
@@ -44,10 +44,10 @@ def shares(group: Group) -> tuple[Counts, Counts]:
     while True:  # balance: single moves, from the largest that can give to the smallest that can take
         moves = [
             (-size[a], size[b], cost(had, base, topic, a, b), a, b, topic)
-            for topic, each in readers.items()
-            for a in each
+            for topic, subscribers in readers.items()
+            for a in subscribers
             if given[topic, a] > base[topic]
-            for b in each
+            for b in subscribers
             if given[topic, b] == base[topic] and size[a] >= size[b] + 2
         ]
         if not moves:

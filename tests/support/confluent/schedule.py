@@ -100,7 +100,7 @@ class _Play:
 
     def records(self, number: int) -> None:
         """Send records, each partition as many."""
-        rows = [Record(self._topic, partition=each % self._schedule.partitions) for each in range(number)]
+        rows = [Record(self._topic, partition=index % self._schedule.partitions) for index in range(number)]
         send(self._group.bootstrap, self._group.folder, "run", "explicit", rows)
 
     def start(self, name: str, **app: Any) -> None:
@@ -175,5 +175,5 @@ class _Play:
 
 def told(schedule: Schedule, verdict: Verdict) -> str | None:
     """What isn't as promised."""
-    broken = [f"{each.law}: {each.message}" for each in verdict.violations]
+    broken = [f"{violation.law}: {violation.message}" for violation in verdict.violations]
     return f"{schedule}: {broken or verdict.unknown}" if broken or verdict.unknown else None

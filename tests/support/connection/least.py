@@ -10,16 +10,18 @@ from kafka_assignors.connection import Right
 
 PREFIX = "kafka-assignors-"
 """Of all names that a run makes on a broker that somebody else runs."""
-SEE_TOPIC, READ_TOPIC, WRITE_TOPIC = (Right(each, "Topic", "orders") for each in ("Describe", "Read", "Write"))
+SEE_TOPIC, READ_TOPIC, WRITE_TOPIC = (
+    Right(operation, "Topic", "orders") for operation in ("Describe", "Read", "Write")
+)
 SEE_GROUP, READ_GROUP = Right("Describe", "Group", "owned"), Right("Read", "Group", "billing")
 SEE_GROUPS = Right("Describe", "Group", PREFIX, prefixed=True)
 READ_LOG = Right("Read", "Topic", "__consumer_offsets")
 GROW = Right("Alter", "Topic", PREFIX, prefixed=True)
 TRANSACT = Right("Write", "TransactionalId", PREFIX, prefixed=True)
-MAKE_EVENTS, WRITE_EVENTS = (Right(each, "Topic", "events") for each in ("Create", "Write"))
+MAKE_EVENTS, WRITE_EVENTS = (Right(operation, "Topic", "events") for operation in ("Create", "Write"))
 PLAYED = (
-    *(Right(each, "Topic", PREFIX, prefixed=True) for each in ("Create", "Read", "Write", "Delete")),
-    *(Right(each, "Group", PREFIX, prefixed=True) for each in ("Read", "Delete")),
+    *(Right(operation, "Topic", PREFIX, prefixed=True) for operation in ("Create", "Read", "Write", "Delete")),
+    *(Right(operation, "Group", PREFIX, prefixed=True) for operation in ("Read", "Delete")),
     READ_LOG,
 )
 

@@ -43,7 +43,7 @@ def shown(port: int) -> Iterator[dict[str, set[str]]]:
         while not over.wait(_BETWEEN_S):
             with suppress(OSError, ValueError):  # not there yet, a word that it starts, or no more
                 [application] = json.loads(get("/api/v1/applications"))
-                _through(get, (f"/api/v1/applications/{application['id']}/{each}" for each in REST))
+                _through(get, (f"/api/v1/applications/{application['id']}/{resource}" for resource in REST))
                 _through(get, PAGES)
 
     looking = threading.Thread(target=look)

@@ -136,11 +136,11 @@ _TURNS: dict[str, Callable[[Story, int, int], object]] = {
 
 def damaged(events: Sequence[Event], how: Sequence[Damage]) -> list[Event]:
     """The events with all the damages, one after the other."""
-    found = list(events)
-    for each in how:
-        if found:
-            DAMAGES[each.how](found, each)
-    return found
+    damaged_events = list(events)
+    for damage in how:
+        if damaged_events:
+            DAMAGES[damage.how](damaged_events, damage)
+    return damaged_events
 
 
 def _retimed(event: Event, by_ms: int) -> Event:

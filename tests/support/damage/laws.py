@@ -105,10 +105,14 @@ def stalled(for_ms: float = POLL_MS) -> Story:
 
 def claiming(name: str, *owned: tuple[str, int]) -> Callable[[dict[str, Any]], None]:
     """A member's subscription says that it owns these."""
-    said = encode_subscription(Subscription(("t", "u"), None, tuple(TopicPartition(*tp) for tp in owned), 1)).hex()
+    subscription = encode_subscription(
+        Subscription(("t", "u"), None, tuple(TopicPartition(*tp) for tp in owned), 1)
+    ).hex()
 
     def alter(data: dict[str, Any]) -> None:
-        data["members"] = [{**m, "subscription": said} if m["client_id"] == name else m for m in data["members"]]
+        data["members"] = [
+            {**m, "subscription": subscription} if m["client_id"] == name else m for m in data["members"]
+        ]
 
     return alter
 

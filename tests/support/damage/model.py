@@ -23,13 +23,13 @@ CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
 def unsound(lines: Iterable[str]) -> list[str]:
     """Everything that no sound group does, of events as JSON lines; empty: it may have happened just like that."""
     rows = sorted((json.loads(line) for line in lines), key=lambda r: (r["mono_ns"], r["src"], r["seq"]))
-    said: list[str] = []
+    complaints: list[str] = []
     for part in (
         _generations, _adoptions, _callbacks, _rests, _two_owners, _consumption, _drained, _commits, _read_back, _ends,
         _left_alone,
     ):  # fmt: skip
-        said += part(rows)
-    return said
+        complaints += part(rows)
+    return complaints
 
 
 def process(row: Row) -> tuple[str, int]:
@@ -46,11 +46,11 @@ def committed(rows: list[Row]) -> list[Row]:
 
 def in_it(rows: list[Row], who: tuple[str, int], generation: Row) -> bool:
     """Whether a process is in a generation: by an id that it told, or one that nobody told, under its name."""
-    told = {row["member_id"]: process(row) for row in rows if row["kind"] == "generation" and "member_id" in row}
+    processes = {row["member_id"]: process(row) for row in rows if row["kind"] == "generation" and "member_id" in row}
     for member in generation["members"]:
-        if told.get(member["member_id"]) == who:
+        if processes.get(member["member_id"]) == who:
             return True
-        if member["member_id"] not in told and member["client_id"] == who[0]:
+        if member["member_id"] not in processes and member["client_id"] == who[0]:
             later = [r for r in rows if r["kind"] == "start" and r["member"] == who[0] and r["incarnation"] > who[1]]
             if not any(r["mono_ns"] <= generation["mono_ns"] for r in later):
                 return True
@@ -80,9 +80,9 @@ def _adoptions(rows: list[Row]) -> Iterator[str]:
         if number < last.get(process(row), -1):
             yield f"{row['member']} goes back to generation {number}"
         last[process(row)] = number
-        known = [g for g in committed(rows) if g["generation"] == number]
-        mine = [m for g in known for m in g["members"] if m["member_id"] == row.get("member_id")]
-        if not known or row["mono_ns"] < min(g["mono_ns"] for g in known) - SLACK:
+        generations = [g for g in committed(rows) if g["generation"] == number]
+        mine = [m for g in generations for m in g["members"] if m["member_id"] == row.get("member_id")]
+        if not generations or row["mono_ns"] < min(g["mono_ns"] for g in generations) - SLACK:
             yield f"{row['member']} adopts generation {number} before there is one"
         elif not mine or places(mine[-1]["assigned"]) != places(row["partitions"]):
             yield f"{row['member']} adopts in generation {number} what the coordinator didn't give it"
@@ -121,26 +121,26 @@ def _callbacks(rows: list[Row]) -> Iterator[str]:
 
 def _held(rows: list[Row], who: tuple[str, int], at: int) -> set[Place]:
     """What a process owned at a place in the list."""
-    held: set[Place] = set()
+    owned_places: set[Place] = set()
     for row in rows[:at]:
         if process(row) != who:
             continue
         if row["kind"] == "assigned_begin":
-            held |= places(row["partitions"])
+            owned_places |= places(row["partitions"])
         elif row["kind"] in ("revoke_end", "lost_begin"):
-            held -= places(row["partitions"])
+            owned_places -= places(row["partitions"])
         elif row["kind"] in ("stop", "exit") or (row["kind"] == "fault_begin" and row["fault"] == "kill"):
-            held = set()
-    return held
+            owned_places = set()
+    return owned_places
 
 
 def _rests(rows: list[Row]) -> Iterator[str]:
-    told = {row["member_id"]: process(row) for row in rows if row["kind"] == "generation" and "member_id" in row}
+    processes = {row["member_id"]: process(row) for row in rows if row["kind"] == "generation" and "member_id" in row}
     for at, row in enumerate(rows):
         if row["kind"] != "step" or row["name"] != "stable":
             continue
-        known = [g for g in committed(rows) if g["generation"] == row["generation"]]
-        now = [g for g in known if g["mono_ns"] <= row["mono_ns"]] or known[:1]
+        generations = [g for g in committed(rows) if g["generation"] == row["generation"]]
+        now = [g for g in generations if g["mono_ns"] <= row["mono_ns"]] or generations[:1]
         if not now:
             yield f"the group rests in generation {row['generation']}, which was never committed"
             continue
@@ -154,13 +154,13 @@ def _rests(rows: list[Row]) -> Iterator[str]:
             if started and (not mine or mine[-1]["generation"] != row["generation"]):
                 yield f"the group rests in a generation that {member['client_id']} hasn't adopted"
         for member_id, mine in given.items():
-            if member_id in told and _held(rows, told[member_id], at) != mine:
-                yield f"the group rests while {told[member_id][0]} holds something else than it was given"
+            if member_id in processes and _held(rows, processes[member_id], at) != mine:
+                yield f"the group rests while {processes[member_id][0]} holds something else than it was given"
 
 
 def _owned(rows: list[Row]) -> list[tuple[Place, tuple[str, int], int, int]]:
     """place, owner, from, to."""
-    found = []
+    intervals = []
     last = rows[-1]["mono_ns"] if rows else 0
     for start in (r for r in rows if r["kind"] == "assigned_begin"):
         for place in places(start["partitions"]):
@@ -176,8 +176,8 @@ def _owned(rows: list[Row]) -> list[tuple[Place, tuple[str, int], int, int]]:
                 elif before and gone:
                     end = row["mono_ns"]
                     break
-            found.append((place, who, start["mono_ns"], end))
-    return found
+            intervals.append((place, who, start["mono_ns"], end))
+    return intervals
 
 
 def _two_owners(rows: list[Row]) -> Iterator[str]:
@@ -208,8 +208,8 @@ def _away(rows: list[Row], who: tuple[str, int], since: int, begin: int, end: in
     if begun and (len(over) < len(begun) or end <= max(over) + NOTICE):
         return True
     exits = [r for r in rows if r["kind"] == "exit" and process(r) == who and r["code"]]
-    told = max((r["mono_ns"] for r in rows if r["src"] == "member" and process(r) == who), default=0)
-    if exits and told < evicted and end <= exits[0]["mono_ns"]:
+    last_event_ns = max((r["mono_ns"] for r in rows if r["src"] == "member" and process(r) == who), default=0)
+    if exits and last_event_ns < evicted and end <= exits[0]["mono_ns"]:
         return True
     starts = [r for r in rows if r["kind"] == "start" and process(r) == who and "instance_id" in r]
     beat = starts[0]["config"].get("heartbeat_interval_ms", 0) if starts else 0
@@ -235,9 +235,9 @@ def _consumption(rows: list[Row]) -> Iterator[str]:
                 if any((*place, offset) in acked for offset in range(reached + 1, run["first"])):
                     yield f"{row['member']} leaves something out of {place}"
             else:
-                known = [r for r in rows if r["kind"] == "offset_committed" and (r["topic"], r["partition"]) == place]
-                before = [r["offset"] for r in known if r["mono_ns"] < last[2] - SLACK]
-                near = [r["offset"] for r in known if last[2] - SLACK <= r["mono_ns"] <= now + SLACK]
+                commits = [r for r in rows if r["kind"] == "offset_committed" and (r["topic"], r["partition"]) == place]
+                before = [r["offset"] for r in commits if r["mono_ns"] < last[2] - SLACK]
+                near = [r["offset"] for r in commits if last[2] - SLACK <= r["mono_ns"] <= now + SLACK]
                 if before and run["first"] not in (before[-1], *near):
                     yield f"{row['member']} begins {place} elsewhere than at what was committed"
             at[who, place, last[2]] = run["last"]
@@ -280,18 +280,18 @@ def _commits(rows: list[Row]) -> Iterator[str]:
 
 
 def _read_back(rows: list[Row]) -> Iterator[str]:
-    found: dict[tuple[str, int, int], Row] = {}
+    records: dict[tuple[str, int, int], Row] = {}
     for row in rows:
         if row["kind"] == "read_back":
-            found[row["topic"], row["partition"], row["offset"]] = row
+            records[row["topic"], row["partition"], row["offset"]] = row
         if row["kind"] == "step" and row["name"] == "read_back":
             ends = {(r["topic"], r["partition"]): r["offset"] for r in row["offsets"]}
             for ack in (r for r in rows if r["kind"] == "ack"):
                 place = ack["topic"], ack["partition"]
-                there = found.get((*place, ack["offset"]))
+                there = records.get((*place, ack["offset"]))
                 if ack["offset"] < ends.get(place, 0) and (there is None or there["value_id"] != ack["value_id"]):
                     yield f"{place} {ack['offset']} isn't where it was acknowledged"
-            found = {}
+            records = {}
     for ack in (r for r in rows if r["kind"] == "ack"):
         if ack.get("predicted", ack["partition"]) != ack["partition"]:
             yield "a record lies elsewhere than it was sent"
@@ -308,10 +308,10 @@ def _ends(rows: list[Row]) -> Iterator[str]:
         if exits and row["mono_ns"] > min(exits) + SLACK:
             yield f"{row['member']} tells something after its end"
     for row in (r for r in rows if r["kind"] == "exit" and r["code"]):
-        told = [r for r in rows if process(r) == process(row)]
-        asked = any(r["kind"] == "stop" or (r["kind"] == "fault_begin" and r["fault"] == "kill") for r in told)
-        instance = next((r["instance_id"] for r in told if r["kind"] == "start" and "instance_id" in r), None)
-        taken = any(r["kind"] == "start" and r.get("instance_id") == instance and r not in told for r in rows)
+        events = [r for r in rows if process(r) == process(row)]
+        asked = any(r["kind"] == "stop" or (r["kind"] == "fault_begin" and r["fault"] == "kill") for r in events)
+        instance = next((r["instance_id"] for r in events if r["kind"] == "start" and "instance_id" in r), None)
+        taken = any(r["kind"] == "start" and r.get("instance_id") == instance and r not in events for r in rows)
         if not asked and not row.get("asked") and not (instance and taken):
             yield f"{row['member']} ends by itself"
 
@@ -324,10 +324,10 @@ def _left_alone(rows: list[Row]) -> Iterator[str]:
     generations = committed(rows)
     for at, row in enumerate(triggers):
         end = triggers[at + 1]["mono_ns"] if at + 1 < len(triggers) else rows[-1]["mono_ns"]
-        known = [g for g in generations if g["mono_ns"] <= end]
-        if end - row["mono_ns"] <= bound or not known:
+        past_generations = [g for g in generations if g["mono_ns"] <= end]
+        if end - row["mono_ns"] <= bound or not past_generations:
             continue
-        for place in {place for m in known[-1]["members"] for place in places(m["assigned"])}:
+        for place in {place for m in past_generations[-1]["members"] for place in places(m["assigned"])}:
             owners = [(b, e) for p, who, b, e in _owned(rows) if p == place]
             free = row["mono_ns"]
             for begin, until in sorted(owners):

@@ -20,7 +20,7 @@ SIGSEGV, STANDSTILL_MS = -11, 30_000
 
 def at_ns(story: Story, event: Event, mono_ns: int) -> Story:
     """Move one event to a moment."""
-    index = next(i for i, each in enumerate(story.events) if each is event)
+    index = next(i for i, candidate in enumerate(story.events) if candidate is event)
     story.events[index] = replace(event, mono_ns=mono_ns, ts_ns=event.ts_ns + mono_ns - event.mono_ns)
     return story
 
@@ -181,11 +181,13 @@ def claimed_wrongly_and_rightly() -> Story:
 
     def claim(data: dict[str, Any]) -> None:
         row, *rest = data["members"]
-        said = decode_subscription(bytes.fromhex(row["subscription"]))
-        owned = (TopicPartition("a", 9), *said.owned)
+        subscription = decode_subscription(bytes.fromhex(row["subscription"]))
+        owned = (TopicPartition("a", 9), *subscription.owned)
         row = {
             **row,
-            "subscription": encode_subscription(Subscription(said.topics, None, owned, said.generation)).hex(),
+            "subscription": encode_subscription(
+                Subscription(subscription.topics, None, owned, subscription.generation)
+            ).hex(),
         }
         data["members"] = [row, *rest]
 
@@ -364,9 +366,9 @@ def of_an_unknown_topic_first() -> Story:
 
 def of_w(data: dict[str, Any]) -> None:
     row, *rest = data["members"]
-    said = decode_subscription(bytes.fromhex(row["subscription"]))
+    subscription = decode_subscription(bytes.fromhex(row["subscription"]))
     data["members"] = [
-        {**row, "subscription": encode_subscription(said._replace(topics=(*said.topics, "w"))).hex()},
+        {**row, "subscription": encode_subscription(subscription._replace(topics=(*subscription.topics, "w"))).hex()},
         *rest,
     ]
 

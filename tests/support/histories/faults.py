@@ -67,12 +67,12 @@ def moved_for_nothing(data: dict[str, Any]) -> None:
     mine[0], other[0] = other[0], mine[0]
 
 
-def subscribed(*, told: bool) -> Story:
+def subscribed(*, at_once: bool) -> Story:
     """a subscribes to one topic less, and two generations follow; in the first it has told so, or not yet."""
     story = aged()
     story.tell("admin_change", member="a", change="subscribe", target="a", subscription={"topics": [*story.topics]})
     story.round(stable=False).round()
-    return story if told else story.change("generation_committed", with_another_topic, nth=-2)
+    return story if at_once else story.change("generation_committed", with_another_topic, nth=-2)
 
 
 def with_another_topic(data: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[str, Callable[[], Story]]] = {
     "an old partition moved as another topic went": (
         "R4", lambda: changed("delete_topic", "u", 0).change("generation_committed", moved_for_nothing)),
     "a short restart made a generation": ("R5", lambda: outage(SESSION_MS / 2, rounds=1)),
-    "a subscription took a generation too many": ("R5", lambda: subscribed(told=True)),
+    "a subscription took a generation too many": ("R5", lambda: subscribed(at_once=True)),
     "a fenced member never noticed": ("O1", lambda: fenced(None)),
     "a fenced member noticed late": ("O1", lambda: fenced(2 * HEARTBEAT_MS + FENCED_MS + 100)),
     "what was lost is told as revoked": ("R7", lambda: thrown_out("revoke")),
@@ -145,7 +145,7 @@ def thrown_out(kind: str) -> Story:
     story = stood_still(10)
     for edge in ("begin", "end"):
         at = next(i for i, e in enumerate(story.events) if e.member == "a" and e.kind == f"lost_{edge}")
-        told = story.events[at]
-        id_ = "a-another" if kind == "revoke" else told.member_id
-        story.events[at] = replace(told, kind=f"{kind}_{edge}", member_id=id_)
+        event = story.events[at]
+        id_ = "a-another" if kind == "revoke" else event.member_id
+        story.events[at] = replace(event, kind=f"{kind}_{edge}", member_id=id_)
     return story

@@ -79,8 +79,8 @@ class Reconciled:
         return self
 
     def record(self, name: str, member: str | None = None, fields: Mapping[str, Any] | None = None) -> Event:
-        told = {} if fields is None else {"fields": dict(fields), "names": {IDS["t"]: "t"}}
-        event = self.tell("broker_assigned", "coordlog", record=name, **told)
+        details = {} if fields is None else {"fields": dict(fields), "names": {IDS["t"]: "t"}}
+        event = self.tell("broker_assigned", "coordlog", record=name, **details)
         if member is not None:
             self.events[-1] = event = replace(event, member_id=f"id-{member}")
         return event
@@ -161,14 +161,14 @@ class Reconciled:
         self.remove(name)
         self.tell("stop", "member", name)
         self.tell("exit", member=name, code=0, asked=True)
-        return self.aim({each: set() for each in self.target})
+        return self.aim({member: set() for member in self.target})
 
     def kill(self, name: str, noticed_ms: float = SESSION_MS) -> Reconciled:
         self.tell("fault_begin", member=name, fault="kill", target=name)
         self.tell("exit", member=name, code=-9, signal="SIGKILL", asked=True)
         self.wait(noticed_ms)
         self.remove(name)
-        return self.aim({each: set() for each in self.target})
+        return self.aim({member: set() for member in self.target})
 
     def remove(self, name: str) -> Reconciled:
         for record in (CURRENT, TARGET, MEMBER):
@@ -179,8 +179,8 @@ class Reconciled:
 
     def work(self) -> Reconciled:
         """Each owner consumes one new record of each of its partitions, and commits."""
-        for name, held in sorted(self.held.items()):
-            for p in sorted(held):
+        for name, partitions in sorted(self.held.items()):
+            for p in sorted(partitions):
                 at = self._read.get(p, 0)
                 place = {"topic": "t", "partition": p}
                 self.tell(
@@ -221,9 +221,9 @@ def adopted_before_its_record(ms: float) -> Reconciled:
 def revoked_after_its_removal(ms: float) -> Reconciled:
     """a leaves; its revoke callback ends that long after the coordinator removed it."""
     story = _pair()
-    held = set(story.held["a"])
-    story.remove("a").held["a"] = held
-    story.wait(ms - 2).callback("a", "revoke", held)
+    partitions = set(story.held["a"])
+    story.remove("a").held["a"] = partitions
+    story.wait(ms - 2).callback("a", "revoke", partitions)
     del story.held["a"]
     story.tell("stop", "member", "a")
     story.tell("exit", member="a", code=0, asked=True)
@@ -259,8 +259,8 @@ def created(noticed_ms: float) -> Reconciled:
     story.partitions = 6
 
     def resolved(after: Reconciled) -> Reconciled:
-        found = {"topics": ["t"], "version": 9, "timestamp": 0}
-        after.tell("broker_assigned", "coordlog", record=PATTERN, pattern=after.pattern, fields=found)
+        fields = {"topics": ["t"], "version": 9, "timestamp": 0}
+        after.tell("broker_assigned", "coordlog", record=PATTERN, pattern=after.pattern, fields=fields)
         return after.aim({"a": (), "b": ()})
 
     took_ms = (resolved(copy.deepcopy(story)).events[-1].mono_ns - change.mono_ns) / MS

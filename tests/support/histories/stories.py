@@ -322,8 +322,8 @@ def segfault(awaited: bool) -> Story:
     story = two()
     del story.held["b"]
     story.wait(SESSION_MS + 50).round().wait(200)
-    told = {"asked": True} if awaited else {}
-    story.tell("exit", member="b", code=-11, signal="SIGSEGV", **told)
+    fields = {"asked": True} if awaited else {}
+    story.tell("exit", member="b", code=-11, signal="SIGSEGV", **fields)
     return story
 
 

@@ -78,10 +78,22 @@ class Story:
         group = None if src == "producer" or kind == "read_back" else self.group
         instance, incarnation = self._instances.get(member or "", (None, 0))
         member_id = self._id(member) if member is not None and src == "member" else None
-        told = instance if src == "member" else None
+        instance_id = instance if src == "member" else None
         self.events.append(
             Event(
-                kind, "run", src, seq, self._now, self._now, group, member, incarnation, 1, member_id, told, data=data
+                kind,
+                "run",
+                src,
+                seq,
+                self._now,
+                self._now,
+                group,
+                member,
+                incarnation,
+                1,
+                member_id,
+                instance_id,
+                data=data,
             )
         )
         return self.events[-1]
@@ -261,13 +273,13 @@ class Story:
         return self
 
     def _find(self, kind: str, match: Mapping[str, Any]) -> list[int]:
-        found = [
+        indexes = [
             i
             for i, e in enumerate(self.events)
             if e.kind == kind and all(getattr(e, k, None) == v or e.data.get(k) == v for k, v in match.items())
         ]
-        assert found, f"no {kind} with {match} in this story"
-        return found
+        assert indexes, f"no {kind} with {match} in this story"
+        return indexes
 
     def _commit(self, members: Sequence[str]) -> dict[str, set[TopicPartition]]:
         bytes_of = {name: self._subscription(name) for name in members}
@@ -304,8 +316,8 @@ class Story:
         claiming = strategies.strategy(self.protocol).claiming
         if self.protocol in COOPERATIVE:
             owned = tuple(sorted(self.held[name]))
-            said = claiming(owned, generation)  # None under ``cooperative-sticky``: the subscription says it
-            return encode_subscription(Subscription(tuple(self.topics), said, owned, generation))
+            user_data = claiming(owned, generation)  # None under ``cooperative-sticky``: the subscription says it
+            return encode_subscription(Subscription(tuple(self.topics), user_data, owned, generation))
         data = claiming(tuple(sorted(owned)), generation)
         return encode_subscription(Subscription(tuple(self.topics), data))
 

@@ -39,8 +39,8 @@ class _Transactions:
         if kind == "commit_ok":
             author = {"group": self.group, "member": name, "incarnation": 0, "transaction": self._numbers[name]}
             self.outputs += [(value_id, author) for value_id in self._values(self._taken.pop(name))]
-        told: Event = super().tell(kind, src, member, **data)  # type: ignore[misc]
-        return told
+        event: Event = super().tell(kind, src, member, **data)  # type: ignore[misc]
+        return event
 
     def read_committed(self) -> Self:
         for offset, (value_id, author) in enumerate(self.outputs):

@@ -29,7 +29,7 @@ class Known:
         mine = [row for row in past if row[2]]
         return Joined(mine[-1][1], "of-a-team", f"{client_id}-id", past[-1] != mine[-1], self._owns) if mine else None
 
-    def reconciled(self, client_id: str, at_ms: int, held: frozenset[TopicPartition]) -> Joined | None:
+    def reconciled(self, client_id: str, at_ms: int, owned_partitions: frozenset[TopicPartition]) -> Joined | None:
         past = [epoch for ms, epoch in self._epochs if ms <= at_ms]
         return Joined(past[-1], "", f"{client_id}-id", False, True) if past else None
 
@@ -39,9 +39,9 @@ class Known:
 
 def told(
     lines: Sequence[str],
-    *known: tuple[int, int, bool],
+    *generations: tuple[int, int, bool],
     cooperative: bool = False,
     epochs: Sequence[tuple[int, int]] = (),
 ) -> list[tuple[str, Any]]:
-    telling = EventTranslator("j1", Known(*known, owns=cooperative, epochs=epochs))
+    telling = EventTranslator("j1", Known(*generations, owns=cooperative, epochs=epochs))
     return [event for line in lines for event in telling.events(json.loads(line))]

@@ -91,8 +91,8 @@ class Elsewhere(DefaultPartitioner):
     name = "elsewhere"
 
     def partition(self, topic: str, *rest: Any) -> int:
-        said = super().partition(topic, *rest)
-        return (said + 1) % len(rest[-1].partitions_for_topic(topic))
+        choice = super().partition(topic, *rest)
+        return (choice + 1) % len(rest[-1].partitions_for_topic(topic))
 
 
 class Incremental(CooperativeStickyAssignor):

@@ -15,10 +15,10 @@ def read(bootstrap: str, topic: str, count: int, within_s: float) -> set[bytes]:
         consumer.assign(tps)
         ends = consumer.end_offsets(tps)
         consumer.seek_to_beginning(*tps)
-        found: set[bytes] = set()
+        values: set[bytes] = set()
         deadline = time.monotonic() + within_s
         while any(consumer.position(tp) < end for tp, end in ends.items()):
             assert time.monotonic() < deadline, f"{topic} was not read to its end within {within_s:g} s"
             for records in consumer.poll(timeout_ms=500).values():
-                found |= {record.value for record in records}
-        return found
+                values |= {record.value for record in records}
+        return values

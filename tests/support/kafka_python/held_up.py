@@ -71,13 +71,13 @@ class HeldUp:
 
     def client_ids(self) -> list[str]:
         """The client ids of the group's members, as its coordinator has them."""
-        found = self._admin.describe_groups([self.group])[self.group]["members"]
-        return sorted(member["client_id"] for member in found)
+        members = self._admin.describe_groups([self.group])[self.group]["members"]
+        return sorted(member["client_id"] for member in members)
 
     def committed(self) -> dict[int, int]:
         """Partition -> committed offset."""
         offsets = self._admin.list_group_offsets(self.group)
-        return {tp.partition: each.offset for tp, each in offsets.get(self.group, offsets).items()}
+        return {tp.partition: commit.offset for tp, commit in offsets.get(self.group, offsets).items()}
 
 
 @contextmanager

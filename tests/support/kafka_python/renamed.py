@@ -52,7 +52,7 @@ def rename(kafka: Path, name: str) -> int:
     """Give a name of kafka-python another one; how often it stood there."""
     globs, pattern = SOME.get(name, (("**/*.py",), r"\b{0}\b"))
     changed = 0
-    for path in sorted({path for each in globs for path in kafka.glob(each)}):
+    for path in sorted({path for glob_pattern in globs for path in kafka.glob(glob_pattern)}):
         text, here = re.subn(pattern.format(name), NEW.format(name), path.read_text("utf-8"), flags=re.MULTILINE)
         if here:
             path.write_text(text, "utf-8")
@@ -114,10 +114,10 @@ def life(bootstrap: str, topics: list[str], group: str, poll_ms: int) -> dict[st
         until(lambda: {topic for topic, _ in consumer.assignment()} == {*wanted}, lambda: consumer.poll(poll_ms))  # noqa: B023
     consumer.commit()
     refused = outcome(lambda: make(assignor).close(autocommit=False))
-    told = {"attach": outcome(lambda: assignor.attach(consumer)), "guard": outcome(lambda: guard(consumer))}
+    outcomes = {"attach": outcome(lambda: assignor.attach(consumer)), "guard": outcome(lambda: guard(consumer))}
     consumer.poll(200)
     consumer.close()
-    return {"seen": seen, "refused": refused, **told}
+    return {"seen": seen, "refused": refused, **outcomes}
 
 
 def run(arguments: tuple[str, str, str, list[str]]) -> dict[str, Any]:
@@ -128,15 +128,15 @@ def run(arguments: tuple[str, str, str, list[str]]) -> dict[str, Any]:
     copy = Path(folder) / (name or "none")
     shutil.copytree(source(), copy / "kafka", ignore=shutil.ignore_patterns("benchmarks", "cli"))
     sys.path.insert(0, str(copy))
-    found: dict[str, Any] = {"places": rename(copy / "kafka", name) if name else 0, "error": ""}
+    report: dict[str, Any] = {"places": rename(copy / "kafka", name) if name else 0, "error": ""}
     try:
         # Without `request_rejoin`, a join that outlasts a poll is lost for good.
         poll_ms = 5000 if name == "request_rejoin" else 200
-        found |= life(bootstrap, topics, f"renamed-{name}-{os.getpid()}", poll_ms)
+        report |= life(bootstrap, topics, f"renamed-{name}-{os.getpid()}", poll_ms)
         assert sys.modules["kafka"].__file__.startswith(str(copy))  # type: ignore[union-attr]
     except BaseException:
-        found["error"] = traceback.format_exc()
-    return {**found, "warnings": heard.warnings, "attribute_errors": heard.attribute_errors}
+        report["error"] = traceback.format_exc()
+    return {**report, "warnings": heard.warnings, "attribute_errors": heard.attribute_errors}
 
 
 def source() -> Path:

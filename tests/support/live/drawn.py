@@ -47,15 +47,15 @@ class Prediction:
 
 def planned(bootstrap: str, group: str, options: Sequence[str]) -> tuple[Sequence[Owned], dict[str, Any]]:
     """What the first plan of the command says that members will own, and the plan's JSON."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         code = main(["plan", group, "-b", bootstrap, "--json", *options])
-    assert code == 0, (group, options, told.getvalue())
-    answer = json.loads(told.getvalue())
+    assert code == 0, (group, options, output.getvalue())
+    answer = json.loads(output.getvalue())
     one = answer["plans"][0]
     called = {member["member_id"]: member["name"] for member in answer["members"]}
     outcomes = [one["plan"]["target"] or one["plan"]["assignment"], *one.get("forecast", {}).get("others", [])]
-    return [_called(each, called) for each in outcomes], one
+    return [_called(outcome, called) for outcome in outcomes], one
 
 
 def _called(owned: Mapping[str, Mapping[str, Sequence[int]]], called: Mapping[str, str]) -> Owned:
@@ -205,23 +205,25 @@ class ByBroker:
 
     def _rest(self) -> Owned:
         """Who owns what once the group rests with all members and partitions, and members own what the broker says."""
-        found: list[Owned] = []
+        owners: list[Owned] = []
 
         def rests() -> bool:
-            held: Owned = {}
+            assignments: Owned = {}
             for name, consumer in self._consumers.items():
                 consumer.poll(0.02)
-                held[name] = {}
+                assignments[name] = {}
                 for tp in consumer.assignment():
-                    held[name].setdefault(tp.topic, []).append(tp.partition)
+                    assignments[name].setdefault(tp.topic, []).append(tp.partition)
             live = self._cluster.broker_assigned(self.group, self._cluster.log(self.group))
             owned: Owned = {member.client_id: {} for member in live.members}
             for member in live.members:
                 for tp in member.assigned:
                     owned[member.client_id].setdefault(tp.topic, []).append(tp.partition)
-            found[:] = [_called(owned, {})]
+            owners[:] = [_called(owned, {})]
             total = sum(len(ids) for topics in owned.values() for ids in topics.values())
-            return live.state == "Stable" and total == sum(self.topics.values()) and found[0] == _called(held, {})
+            return (
+                live.state == "Stable" and total == sum(self.topics.values()) and owners[0] == _called(assignments, {})
+            )
 
         until(rests, f"{self.group} rests with {sorted(self._consumers)}", _LIMIT_S)
-        return found[0]
+        return owners[0]

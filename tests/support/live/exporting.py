@@ -21,7 +21,7 @@ from tests.support.places import ROOT
 def scraped(url: str) -> dict[tuple[str, Mapping[str, str]], float]:
     with urllib.request.urlopen(url, timeout=30) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
-    return {(s.name, *sorted(s.labels.items())): s.value for each in families for s in each.samples}  # type: ignore[misc]
+    return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}  # type: ignore[misc]
 
 
 @contextmanager
@@ -33,9 +33,9 @@ def exporting(*args: str, notes: str = "") -> Iterator[tuple[str, subprocess.Pop
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line, process.stderr.read() if process.stderr else ""
-            said = json.loads(line)
-            jsonschema.validate(said, json.loads((SCHEMAS / "exporter.json").read_text("utf-8")))
-            yield said["url"], process
+            announcement = json.loads(line)
+            jsonschema.validate(announcement, json.loads((SCHEMAS / "exporter.json").read_text("utf-8")))
+            yield announcement["url"], process
         finally:
             process.send_signal(signal.SIGTERM)
             try:

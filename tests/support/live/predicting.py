@@ -138,12 +138,12 @@ class Predicted:
         return Prediction(self.members.group, self.assignor, change, options, planned, self._rest())
 
     def _planned(self, options: tuple[str, ...]) -> Owners:
-        told = io.StringIO()
+        output = io.StringIO()
         command = ["plan", self.members.group, "-b", self.bootstrap, "-A", self.assignor, "--json", *options]
-        with contextlib.redirect_stdout(told):
+        with contextlib.redirect_stdout(output):
             code = main(command)
-        assert code == 0, (command, told.getvalue())
-        answer = json.loads(told.getvalue())
+        assert code == 0, (command, output.getvalue())
+        answer = json.loads(output.getvalue())
         [one] = answer["plans"]
         called = {member["member_id"]: member["name"] for member in answer["members"]}
         plan = one["plan"]
@@ -156,7 +156,7 @@ class Predicted:
         """Who owns what by the coordinator's log, once all members are in and all partitions are owned."""
         wanted = {LEADER, *self.light}
         parts = {TopicPartition(topic, p) for topic, count in self.topics.items() for p in range(count)}
-        found: list[GroupCommitted] = []
+        generations: list[GroupCommitted] = []
 
         def rests() -> bool:
             for name, member in self.light.items():
@@ -167,11 +167,11 @@ class Predicted:
             owned = [tp for member in last.members for tp in assigned(member)]
             if len(owned) != len(parts) or set(owned) != parts:
                 return False
-            found[:] = [last]
+            generations[:] = [last]
             return all(member.stable and member.generation == last.generation for member in self.light.values())
 
         until(rests, f"{self.members.group} rests with {sorted(wanted)}", _LIMIT_S)
-        return {m.client_id: sorted([*tp] for tp in assigned(m)) for m in found[0].members}
+        return {m.client_id: sorted([*tp] for tp in assigned(m)) for m in generations[0].members}
 
     def _fresh(self) -> str:
         """A client id that sorts anywhere among the others."""

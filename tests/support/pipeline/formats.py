@@ -23,11 +23,11 @@ def main(format_: str, out: str, jars: str, settings: str) -> dict[str, Any]:
 
     def kept(run: str, records: int) -> StoredTables:
         """A run that has written all and not committed."""
-        found = StoredTables(spark, out, run, format_)
-        found.begin()
+        stored_tables = StoredTables(spark, out, run, format_)
+        stored_tables.begin()
         row = (run, "t", 1, records, 9, 1.0, 0.0, 0.0, 0)
-        found.write(spark.createDataFrame([row], schema.TOPIC_LOAD), "topic_load")
-        return found
+        stored_tables.write(spark.createDataFrame([row], schema.TOPIC_LOAD), "topic_load")
+        return stored_tables
 
     def there() -> dict[str, Any]:
         def rows(table: str, columns: Any) -> list[Any]:
@@ -41,13 +41,13 @@ def main(format_: str, out: str, jars: str, settings: str) -> dict[str, Any]:
 
     kept("a", 1).commit(["topic_load"], "c")
     kept(ODD, 2).commit(["topic_load"], "c")
-    found = {"two": there()}
+    states = {"two": there()}
     kept("a", 3)
-    found["killed"] = there()
+    states["killed"] = there()
     kept("a", 4).commit(["topic_load"], "c")
-    found["again"] = there()
+    states["again"] = there()
     one = tables.written(spark, out, "topic_load", schema.TOPIC_LOAD, ODD, format_)
-    return {**found, "one": [row["records"] for row in one.collect()]}
+    return {**states, "one": [row["records"] for row in one.collect()]}
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ def read_whole(broker, topic, records):
         partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-        found, deadline = [], time.monotonic() + DEADLINE_S
-        while len(found) < records:
-            assert time.monotonic() < deadline, f"{len(found)} of {records} records of {topic} within {DEADLINE_S} s"
+        messages, deadline = [], time.monotonic() + DEADLINE_S
+        while len(messages) < records:
+            assert time.monotonic() < deadline, f"{len(messages)} of {records} records of {topic} within {DEADLINE_S} s"
             for batch in consumer.poll(timeout_ms=500).values():
-                found += batch
-    return found
+                messages += batch
+    return messages

@@ -10,8 +10,8 @@ DEADLINE_S = 60
 
 def lie(cluster: Cluster, topic: str, placed: list[int]) -> bool:
     """Record i lies on the partition that its acknowledgement named, once."""
-    found = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
-    return found == list(enumerate(placed))
+    records = sorted((int(value), partition) for partition, _, value in read_back(cluster, topic, len(placed)))
+    return records == list(enumerate(placed))
 
 
 def share(placed: list[int], partitions: set[int]) -> float:

@@ -21,9 +21,13 @@ def load(name: str) -> list[dict[str, Any]]:
 
 def view(leaders: Sequence[int], topic: str = "t", racks: Mapping[str, str | None] | None = None) -> TopicView:
     """Leader id per partition (-1: none), and the rack of each broker id -> the topic."""
-    known = {p: leader for p, leader in enumerate(leaders) if leader != -1}
-    of = None if racks is None else {p: PartitionLeader(b, "localhost", racks.get(str(b))) for p, b in known.items()}
-    return TopicView(topic, range(len(leaders)), known, of)
+    leader_ids = {p: leader for p, leader in enumerate(leaders) if leader != -1}
+    of = (
+        None
+        if racks is None
+        else {p: PartitionLeader(b, "localhost", racks.get(str(b))) for p, b in leader_ids.items()}
+    )
+    return TopicView(topic, range(len(leaders)), leader_ids, of)
 
 
 class Draws:

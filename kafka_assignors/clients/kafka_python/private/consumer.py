@@ -25,7 +25,7 @@ def calling_coordinator() -> Any:
 
 def calling_fetcher() -> Any:
     """What hands out the records of the consumer that is being made, joins or polls; None if it isn't in the stack."""
-    return next((found for this in _callers() if (found := getattr(this, "_fetcher", None)) is not None), None)
+    return next((fetcher for this in _callers() if (fetcher := getattr(this, "_fetcher", None)) is not None), None)
 
 
 def fetcher_of(consumer: Any) -> Any:
@@ -107,8 +107,8 @@ def _names(entries: Iterable[Any]) -> Iterable[str]:
 
 def instance_id(coordinator: Any) -> str | None:
     """The ``group_instance_id`` of a static member."""
-    found: str | None = get(coordinator, "config", {}).get("group_instance_id")
-    return found
+    group_instance_id: str | None = get(coordinator, "config", {}).get("group_instance_id")
+    return group_instance_id
 
 
 def is_retriable(error: KafkaError) -> bool:
@@ -162,11 +162,11 @@ def is_closed(consumer: Any) -> bool:
 def polls(consumer: Any) -> bool:
     """Whether a thread is in this consumer's ``poll`` (or ``consume``), also below a signal handler of that thread."""
     for frame in sys._current_frames().values():
-        found: FrameType | None = frame
-        while found is not None:
-            if found.f_code.co_name in ("poll", "consume") and found.f_locals.get("self") is consumer:
+        stack_frame: FrameType | None = frame
+        while stack_frame is not None:
+            if stack_frame.f_code.co_name in ("poll", "consume") and stack_frame.f_locals.get("self") is consumer:
                 return True
-            found = found.f_back
+            stack_frame = stack_frame.f_back
     return False
 
 

@@ -128,12 +128,12 @@ def joining_to_leave(coordinator: Any, protocols: Iterable[tuple[str, Any]], top
         topics: Whether it names its topics.
     """
     number, _ = generation(coordinator)
-    found = []
+    leave_protocols = []
     for name, metadata in protocols:
         sent = decode_subscription(metadata if isinstance(metadata, bytes) else bytes(metadata.encode()))
         sent = sent._replace(generation=max(sent.generation, number), topics=sent.topics if topics else ())
-        found.append((name, encode_subscription(sent)))
-    return found
+        leave_protocols.append((name, encode_subscription(sent)))
+    return leave_protocols
 
 
 NOTHING = encode_assignment(AssignedPartitions({}))

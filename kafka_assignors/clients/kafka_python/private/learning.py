@@ -71,10 +71,10 @@ def _undecodable(data: Sequence[bytes]) -> Iterator[tuple[int, str]]:
 
         read = bulk.subscriptions(data)
     else:
-        read = [read_subscription(each) for each in data]
-    for m, each in enumerate(read):
-        if each.version == MALFORMED and not _decodes(data[m]):
-            yield m, each.unread
+        read = [read_subscription(metadata) for metadata in data]
+    for m, subscription in enumerate(read):
+        if subscription.version == MALFORMED and not _decodes(data[m]):
+            yield m, subscription.unread
 
 
 _FEW = 32
@@ -87,7 +87,7 @@ def _decodes(data: bytes) -> bool:
         decoded = ConsumerProtocolSubscription.decode(data)
         owned = decoded.owned_partitions or ()
         names = [*decoded.topics, *(run.topic for run in owned)]
-        return all(isinstance(each, str) for each in names) and all(run.partitions is not None for run in owned)
+        return all(isinstance(name, str) for name in names) and all(run.partitions is not None for run in owned)
     except (ValueError, TypeError, IndexError, struct.error):
         return False
 
@@ -129,11 +129,11 @@ def partitions(cluster: Any, topics: Iterable[str]) -> dict[str, Mapping[int, An
     If the private name is missing, the metadata are None. The public methods take a call per partition and broker,
     which is too slow for a join in a large cluster.
     """
-    known: Mapping[str, Mapping[int, Any]] | None = get(cluster, "_partitions", None)
-    if known is not None:
-        return {topic: known[topic] for topic in topics if topic in known}
+    metadata: Mapping[str, Mapping[int, Any]] | None = get(cluster, "_partitions", None)
+    if metadata is not None:
+        return {topic: metadata[topic] for topic in topics if topic in metadata}
     ids = {topic: cluster.partitions_for_topic(topic) for topic in topics}
-    return {topic: dict.fromkeys(found) for topic, found in ids.items() if found is not None}
+    return {topic: dict.fromkeys(topic_ids) for topic, topic_ids in ids.items() if topic_ids is not None}
 
 
 def replica_nodes(partition: Any) -> tuple[int, ...]:

@@ -66,11 +66,11 @@ def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[
 
 def progress(coordinator: Any) -> list[tuple[Any, int, int | None]]:
     """Of each partition that a consumer has: the next record to hand out, and the end offset as last fetched."""
-    found = []
+    positions = []
     for partition, state in tuple(coordinator._subscription.assignment.items()):
         if state.position is not None and not state.paused:
-            found.append((partition, state.position.offset, state.highwater))
-    return found
+            positions.append((partition, state.position.offset, state.highwater))
+    return positions
 
 
 given_up: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -123,8 +123,8 @@ def joined_generation(coordinator: Any) -> int:
 
 def owned(coordinator: Any) -> Collection[Any]:
     """The topic-partitions of the consumer's assignment in memory."""
-    found: Collection[Any] = coordinator._subscription.assigned_partitions()
-    return found
+    partitions: Collection[Any] = coordinator._subscription.assigned_partitions()
+    return partitions
 
 
 def member_id(coordinator: Any) -> str:
@@ -168,8 +168,8 @@ def is_subscribed(coordinator: Any) -> bool:
 
 def consumed(coordinator: Any) -> dict[Any, Any]:
     """Topic-partition -> ``OffsetAndMetadata`` of the next record to hand out, for those with a known position."""
-    found: dict[Any, Any] = coordinator._subscription.all_consumed_offsets()
-    return found
+    offsets: dict[Any, Any] = coordinator._subscription.all_consumed_offsets()
+    return offsets
 
 
 def partitions_of(assignment: bytes) -> set[Any]:

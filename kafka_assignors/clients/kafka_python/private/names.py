@@ -164,8 +164,8 @@ def get(thing: Any, path: str, default: Any) -> Any:
 
 def lacks_for_meter(coordinator: Any, fetcher: Any) -> list[str]:
     """The names that measuring needs and this kafka-python doesn't have."""
-    found = [missing(coordinator, path) for path in ("poll", "_subscription.assignment", "request_rejoin")]
-    return [name for name in (*found, missing(fetcher, "fetch_records")) if name]
+    names = [missing(coordinator, path) for path in ("poll", "_subscription.assignment", "request_rejoin")]
+    return [name for name in (*names, missing(fetcher, "fetch_records")) if name]
 
 
 def unguardable(coordinator: Any) -> list[str]:
@@ -180,8 +180,8 @@ def lacks_for_commits(coordinator: Any) -> list[str]:
 
 def lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
     """The missing names among those needed, each once."""
-    found = (missing(coordinator, use.path) for use in needed)
-    return list(dict.fromkeys(name for name in found if name))
+    names = (missing(coordinator, use.path) for use in needed)
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def lacks_for_leave(coordinator: Any) -> list[str]:

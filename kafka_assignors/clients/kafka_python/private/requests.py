@@ -51,8 +51,8 @@ def commit_later(
 ) -> Any:
     """Run a commit on kafka-python's own thread; the next ``poll`` calls back. Returns its future."""
     future = coordinator._manager.call_soon(work, offsets)
-    told = callback or default_callback(coordinator)
-    future.add_both(lambda answer: coordinator.completed_offset_commits.appendleft((told, offsets, answer)))
+    listener = callback or default_callback(coordinator)
+    future.add_both(lambda answer: coordinator.completed_offset_commits.appendleft((listener, offsets, answer)))
     return future
 
 

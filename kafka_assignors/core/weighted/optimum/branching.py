@@ -96,8 +96,8 @@ class Branching:
         def below(ratio: float) -> list[int]:
             top = self.model.most.tolist()
             if ratio == math.inf:
-                return [int(each) for each in top]
-            return [min(int(ratio * c * (1 - MET)), each) for c, each in zip(self.cap, top, strict=True)]
+                return [int(hard_cap) for hard_cap in top]
+            return [min(int(ratio * c * (1 - MET)), hard_cap) for c, hard_cap in zip(self.cap, top, strict=True)]
 
         def better(loads: Sequence[int], _: int) -> bool:
             nonlocal greatest
@@ -207,7 +207,7 @@ class _Walk:
 
     def narrow(self, limit: Sequence[int]) -> None:
         """Set the limits: the most work of each member."""
-        self.limit = [min(int(each), NO_CAP) for each in limit]
+        self.limit = [min(int(most), NO_CAP) for most in limit]
         self.need[:] = [self._needed(m) for m in range(len(self.limit))]  # in place: branches have this list in hand
 
     def _needed(self, m: int) -> float:

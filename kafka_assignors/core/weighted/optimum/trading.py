@@ -107,15 +107,15 @@ class Trading:
         dear = np.full(members, self.first)
         dear_move = float(np.median(price[np.isfinite(price)])) + 1.0 if budget is not None else 0.0
         until = np.zeros(price.shape, np.int64)
-        best, found, spent, idle, step = math.inf, None, 0, 0, 0
+        best, best_owner, spent, idle, step = math.inf, None, 0, 0, 0
 
         def excess(more: Floats | float) -> Floats | float:
             """Moves above the budget."""
             return np.maximum(moves + more - budget, 0.0) if budget is not None else 0.0
 
-        while spent < effort and idle < stale and (found is None or best > least):
+        while spent < effort and idle < stale and (best_owner is None or best > least):
             if not over.any() and not excess(0.0) and cost < best:
-                best, found, idle = cost, owner.copy(), 0
+                best, best_owner, idle = cost, owner.copy(), 0
                 continue
             step, idle = step + 1, idle + 1
             spent += STEP + price.size
@@ -157,10 +157,10 @@ class Trading:
                 owner[p] = to
                 until[p, was] = step + STAYS + step * 7 % 5
             over = np.maximum(loads - most, 0.0)
-        if found is None:
+        if best_owner is None:
             return Traded(None, math.inf, spent)
         whole = np.full(len(self.model.of), UNASSIGNED)
-        whole[self.at] = found
+        whole[self.at] = best_owner
         return Traded(whole, best, spent)
 
     def _pair(  # one parameter per part of the state of `search`
