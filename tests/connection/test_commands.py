@@ -218,7 +218,8 @@ def test_commands_that_read(options: Options, secured: Secured, orders: str, wat
 
 @pytest.mark.parametrize(
     "options",
-    [by_file, pytest.param(by_settings, marks=pytest.mark.long)],  # long: as `stream` below gets its settings
+    # long: the demo of commands/test_cli.py leaves nothing on a secured broker, and plays with the rights of its user
+    [pytest.param(each, marks=pytest.mark.long) for each in (by_file, by_settings)],
 )
 def test_a_run_leaves_nothing_on_a_secured_cluster(
     options: Options, secured: Secured, secured_broker: Broker, orders: str, tmp_path: Path
@@ -233,6 +234,8 @@ def test_a_run_leaves_nothing_on_a_secured_cluster(
         assert not [name for name in topics.counts((), ("",)) if name.startswith(PREFIX)]
 
 
+# long: test_secrets_on_disk.py has a member of each client in one secured group, test_rights.py their rights
+@pytest.mark.long
 def test_members_of_every_client_get_in(secured: Secured, secured_broker: Broker, tmp_path: Path):
     create_topics(secured_broker.bootstrap, {"shared": len(CLIENTS)})
     rights = [Right("Read", "Topic", each) for each in ("shared", "__consumer_offsets")]
@@ -246,6 +249,8 @@ def test_members_of_every_client_get_in(secured: Secured, secured_broker: Broker
     assert not any(secret in everything for secret in user.secrets)
 
 
+# long: test_rights.py plays a scenario with the least rights; plugin/test_fixtures.py has an external broker
+@pytest.mark.long
 def test_the_pytest_plugin_plays_on_a_secured_broker(secured: Secured, tmp_path: Path):
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_it.py").write_text(
@@ -297,7 +302,8 @@ def submit(port: int) -> list[str]:
     [
         # long: the demo's long test runs the job by a file on a secured broker as well, and looks for secrets
         pytest.param("run --group", by_file, "/SQL/", marks=pytest.mark.long),
-        ("stream", by_settings, "/StreamingQuery/"),
+        # long: spark-submit and pages of Spark's, which rarely change; test_read.py has how settings are read, shown
+        pytest.param("stream", by_settings, "/StreamingQuery/", marks=pytest.mark.long),
     ],
 )
 def test_the_pipeline_reads_a_secured_topic_and_shows_no_secret(

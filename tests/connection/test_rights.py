@@ -327,8 +327,11 @@ REMOVES = tuple(right for right in NEEDED["demo"] if right.operation == "Delete"
 @pytest.mark.parametrize(
     "missing",
     [
-        # Those that take some seconds until they are missed: when groups join, and when all is removed, as by `run`.
-        pytest.param(right, marks=pytest.mark.long) if right.kind == "Group" or right in REMOVES else right
+        # long: those that take some seconds until they are missed: when groups join, when records are read, and when
+        # all is removed, as by `run`
+        pytest.param(right, marks=pytest.mark.long)
+        if right.kind == "Group" or right.operation == "Read" or right in REMOVES
+        else right
         for right in NEEDED["demo"]
     ],
     ids=str,

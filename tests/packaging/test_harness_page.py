@@ -33,6 +33,8 @@ def run(command: list[str], folder: Path, code: int = 0) -> str:
     return done.stdout
 
 
+# long: a broker of its own, a group and its verdict; the next test has the page's other lines, on the tests' broker
+@pytest.mark.long
 @pytest.mark.broker
 def test_the_example_of_the_library(tmp_path: Path) -> None:
     """It starts a broker of its own, which is what it is there to show."""
@@ -94,7 +96,8 @@ def pytest_of(folder: Path, broker: Broker, code: str, test: str, exit_code: int
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("word", ["gap_ms=10_000", "asyncio.to_thread"])
+# long: the same plugin in a test that is a coroutine
+@pytest.mark.parametrize("word", ["gap_ms=10_000", pytest.param("asyncio.to_thread", marks=pytest.mark.long)])
 def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path, word: str) -> None:
     said = pytest_of(tmp_path, kafka_broker, example("docs/testing.md", word), "orders")
 

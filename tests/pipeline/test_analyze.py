@@ -48,7 +48,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         pipeline.Nothing  # noqa: B018
 
 
-# long: computes every table; groups/test_lag.py asks `analyze` for one, and test_run.py has all of them
+# long: computes every table; test_end_to_end.py computes them by the command
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.broker

@@ -150,7 +150,7 @@ def sent_to(broker: Broker, topic: str) -> dict[int, int]:
         return {tp.partition: end for tp, end in ends.items()}
 
 
-@pytest.mark.long  # long: two jobs; groups/test_rebalances.py proves the predictions of every assignor, without members
+@pytest.mark.long  # long: two jobs; operator/live/test_leading.py proves what each assignor would do, without members
 def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
     kafka_broker: Broker, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -208,7 +208,7 @@ def test_a_clean_run_has_no_finding_and_what_if_is_what_another_group_then_did(
     assert {row["end_kind"] for row in of_range} <= {"reassigned", "open", "left or expired"}
 
 
-@pytest.mark.long  # long: a further job; groups/test_departures.py proves each sentence by logs
+@pytest.mark.long  # long: a further job; groups/test_departures.py has such logs, test_sentences.py the sentences
 def test_a_killed_consumer_is_never_told_as_one_that_left(
     kafka_broker: Broker, kafka_admin: KafkaAdminClient, kafka_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:

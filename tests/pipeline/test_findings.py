@@ -21,7 +21,8 @@ from kafka_assignors.pipeline.session import interpreted
 from kafka_assignors.producers import partition_for_key
 from tests.support.wellformed import Wellformed
 
-pytestmark = pytest.mark.spark
+# long: seven topics and their pages by Spark; test_sentences.py has the words, test_end_to_end.py finds each kind
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 AT = datetime(2026, 1, 2, tzinfo=timezone.utc)
 Placed = tuple[int, bytes, int]

@@ -48,7 +48,7 @@ def kill_in_its_batches(arguments: list[str], out: Path, commits: int) -> int:
     return committed()
 
 
-# long: a Spark process that is killed; below are folders as a kill leaves them, test_commands.py has the command
+# long: a Spark process that is killed, in a stream, which rarely changes; test_end_to_end.py reads a topic in one go
 @pytest.mark.long
 @pytest.mark.timeout(600)  # a start of Spark beside the session's
 def test_a_killed_stream_loses_and_doubles_nothing(
@@ -94,6 +94,9 @@ def test_a_killed_stream_loses_and_doubles_nothing(
     assert found["records"] == 2000 + more.acked
 
 
+# long: five goes of Spark's streaming, which rarely changes; test_end_to_end.py has the same measures of a topic, in
+# one go
+@pytest.mark.long
 def test_records_that_went_before_they_were_read_are_told(
     kafka_broker: Broker, kafka_admin, kafka_topic, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -130,6 +133,8 @@ def test_records_that_went_before_they_were_read_are_told(
     assert (new["partition"], new["records"], new["first_offset"]) == (1, 5, 0)
 
 
+# long: many small batches of Spark's streaming, which rarely changes; test_end_to_end.py reads a topic in one go
+@pytest.mark.long
 def test_many_batches_become_one_folder_and_a_kill_in_between_changes_nothing(
     kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def there(spark: SparkSession, out: Path) -> dict[str, int]:
     return {row["run"]: row["records"] for row in rows}
 
 
+@pytest.mark.long  # long: four runs; the next test has one that was killed, and one that takes its place
 def test_runs_accumulate_and_one_that_was_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no complete run; create one with"):
         tables.chosen(spark, str(tmp_path), None)

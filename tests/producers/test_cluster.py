@@ -155,6 +155,7 @@ def test_every_client_places_every_key_as_java_does_also_when_the_topic_grew(
     assert {partition for (partition,) in found["java on 9"].values()} == set(range(9))
 
 
+@pytest.mark.long  # long: test_broker.py sends the same to one broker; the number of brokers does not count
 @pytest.mark.source("KAFKA-9965")
 @pytest.mark.parametrize("wait_for_each", [True, False], ids=["sync", "async"])
 def test_300_records_on_6_partitions_are_50_each_over_three_brokers(kafka_cluster, kafka_cluster_topic, wait_for_each):

@@ -76,6 +76,9 @@ class Aiokafka:
         return self._loop.run_until_complete(asyncio.wait_for(work, DEADLINE_S))
 
 
+# long: four producers of other clients; partitioners/test_uniform.py has racks, test_cluster_faults.py a broker's
+# death
+@pytest.mark.long
 @pytest.mark.source("KIP-1123")
 def test_other_clients_stay_in_the_rack_too_and_go_elsewhere_when_its_leader_dies(
     cluster: Cluster, kafka_cluster_topic: Callable[..., str]
@@ -116,7 +119,7 @@ def test_other_clients_stay_in_the_rack_too_and_go_elsewhere_when_its_leader_die
         assert lie(cluster, topic, placed[name]), name
 
 
-@pytest.mark.long  # long: waits for a stalled broker; test_cluster_faults.py has that with kafka-python
+@pytest.mark.long  # long: waits for a stalled broker; partitioners/test_adaptive.py has the shares
 @pytest.mark.source("KIP-794")
 def test_a_stalled_broker_gets_less_through_confluent_too_and_no_produce_waits_for_it(
     cluster: Cluster, kafka_cluster_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,7 @@ def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster,
     assert lie(cluster, unkeyed, turned)
 
 
+@pytest.mark.long  # long: waits for a stalled broker; partitioners/test_adaptive.py has the shares
 @pytest.mark.source("KIP-794")
 def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterwards(cluster, kafka_cluster_topic):
     """Node 3 leads a third of the partitions and freezes while the others go on acknowledging."""
@@ -93,7 +94,7 @@ def test_a_stalled_broker_gets_less_than_half_its_share_and_more_again_afterward
     assert lie(cluster, topic, placed)
 
 
-@pytest.mark.long  # long: waits for a stalled broker, as the test above does
+@pytest.mark.long  # long: waits for a stalled broker; partitioners/test_adaptive.py has the shares
 @pytest.mark.source("KIP-794, partitioner.availability.timeout.ms")
 def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster, kafka_cluster_topic):
     """Node 3 freezes: once its oldest record is three seconds old it is left out, and back with its first answer.
@@ -141,6 +142,7 @@ def test_a_leader_that_is_late_gets_nothing_until_it_acknowledges_again(cluster,
     assert lie(cluster, topic, placed)
 
 
+@pytest.mark.long  # long: a second death; the first test has one, partitioners/test_uniform.py has racks
 @pytest.mark.source("KIP-1123")
 def test_records_go_to_leaders_in_the_rack_and_elsewhere_when_they_die(cluster, kafka_cluster_topic):
     """Node 2 is rack b: it leads two partitions of six, and then nothing."""

@@ -429,6 +429,7 @@ def test_a_leave_that_ends_early_commits_without_its_last_batch(setting: Setting
     assert {p: offset for p, offset in setting.committed().items() if offset} == dict(seen)
 
 
+@pytest.mark.long  # long: waits for max.poll.interval.ms; the other side, a member that is busy for too long, is above
 def test_a_trickle_keeps_its_member_in_the_group(setting: Setting) -> None:
     """One call of `consume` outlasts max.poll.interval.ms, with a few messages and not enough of them."""
     short = {"max.poll.interval.ms": 2000, "session.timeout.ms": 1000}

@@ -38,8 +38,10 @@ def play(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) 
     return played
 
 
-def test_nothing_is_committed_that_is_not_finished(play: Callable[[Iterable[int]], list[str]]) -> None:
-    assert play(range(3)) == []
+# long: two more schedules, in which a member is evicted, as in test_consumer.py
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long)])
+def test_nothing_is_committed_that_is_not_finished(play: Callable[[Iterable[int]], list[str]], seed: int) -> None:
+    assert play([seed]) == []
 
 
 @pytest.mark.long

@@ -141,6 +141,7 @@ class Beating(Polling):
         return [at % interval_s for at in self.beats[-3:]] if len(self.beats) >= 3 else []
 
 
+@pytest.mark.long  # long: a live group; the tests above prove the moments by a clock of their own
 @pytest.mark.broker
 @pytest.mark.timeout(120)
 def test_members_of_an_eager_group_send_them_at_one_moment(

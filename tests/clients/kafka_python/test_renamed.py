@@ -27,7 +27,8 @@ FIRST = set({lost: name for name, lost in reversed(LOST.items())}.values())
 # long: a consumer's life each; what is lost without the name is lost, and told, with one of the others too
 EACH = [name if name in FIRST else pytest.param(name, marks=pytest.mark.long) for name in NAMES]
 
-pytestmark = pytest.mark.broker
+# long: consumers' lives with names that the pinned kafka-python has; test_leader.py and test_in_consumer.py have some
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,9 @@ def test_a_topic_has_its_replicas_where_they_were_asked_for(cluster, kafka_clust
     assert [p["leader_id"] for p in found] == [3, 1, 2]
 
 
+# long: producers/test_cluster_faults.py sends through a broker's death, scenario/test_nodes.py has a group that
+# outlives one
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "victim"),
     [
@@ -119,6 +122,7 @@ def send(producer: KafkaProducer, topic: str, numbers: range) -> None:
         future.get(DEADLINE_S)
 
 
+@pytest.mark.long  # long: test_contract.py restarts a broker of each backend, with its data
 def test_a_restart_is_a_new_process_with_the_old_data(cluster, kafka_cluster_topic):
     node = cluster.nodes[1]
     topic = kafka_cluster_topic(placed=[[node.node_id]])
@@ -187,6 +191,9 @@ def test_an_unknown_node_is_named_with_the_known_ones(kafka_cluster):
         kafka_cluster.node(4)
 
 
+# long: commands/test_cli.py ends `up` with Ctrl-C and looks for what is left, the suite's cluster has nodes of this
+# backend
+@pytest.mark.long
 def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--nodes", "2", "--backend", "shared"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as up:

@@ -153,6 +153,18 @@ def java_processes(broker: Broker) -> list[int]:
     return [pid for pid in broker.pids() if psutil.Process(pid).name() == "java"]
 
 
+# long: two starts of a container, and another version; the file's other tests have Docker's broker
+@pytest.mark.parametrize(
+    "broker",
+    [
+        "jvm",
+        "shared",
+        "external",
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+        *(pytest.param(f"{backend} 3.9.1", marks=pytest.mark.long) for backend in ("jvm", "shared")),
+    ],
+    indirect=True,
+)
 def test_a_killed_broker_comes_back_on_its_port_with_its_data(broker):
     """A crash, then a clean restart: same address, same records; who cannot crash alone says so."""
     if broker.backend == "external":
@@ -189,7 +201,7 @@ def test_a_killed_broker_comes_back_on_its_port_with_its_data(broker):
 
 @pytest.mark.parametrize(
     "backend",
-    # long: a second container; what is left of one, test_ends.py proves after SIGKILL
+    # long: a second container; the suite's own is closed after this file's other tests
     ["jvm", "shared", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long])],
 )
 def test_close_leaves_nothing(backend):

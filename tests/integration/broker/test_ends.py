@@ -26,7 +26,6 @@ with start_broker(sys.argv[1]) as broker:
     while True:  # signal.pause() would miss a signal that comes just before it waits
         time.sleep(0.05)
 """
-BACKENDS = ["jvm", "shared", pytest.param("docker", marks=pytest.mark.docker)]
 
 
 def gone(pids: list[int]) -> bool:
@@ -66,7 +65,15 @@ def temporary_folders(pids: list[int]) -> list[Path]:
     return [folder for folder in folders if folder.name.startswith(("kafka-broker-", "kafka-java-"))]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+# long: another JVM under the same watchdog, and a container; test_contract.py has Docker's broker
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "jvm",
+        pytest.param("shared", marks=pytest.mark.long),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+    ],
+)
 def test_sigkill_of_the_owner_leaves_no_broker(owner, backend):
     """SIGKILL runs no handler and no finally; the broker and its folder are gone within 5 s all the same."""
     process, pids = owner(backend)

@@ -58,6 +58,7 @@ def test_a_taken_port_is_named_before_anything_starts(backend, listener, nothing
         start_broker(backend, port=port)
 
 
+@pytest.mark.long  # long: a broker of its own; packaging/test_readme.py types `up --port`, and reaches it there
 def test_a_named_free_port_is_used():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -68,6 +69,8 @@ def test_a_named_free_port_is_used():
         assert nodes(broker.bootstrap)[0].port == port
 
 
+# long: waits for 5 s; commands/test_cli.py has a broker that cannot be reached, in a sentence of each command
+@pytest.mark.long
 def test_an_unreachable_external_broker_is_named_in_time():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))  # bound, but not listening: connections are refused
@@ -211,6 +214,7 @@ def test_a_java_that_is_too_old_is_refused_before_a_broker_starts(tmp_path, monk
         start_broker("jvm")
 
 
+@pytest.mark.long  # long: two starts of a broker, for a name that few folders have
 def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
     """Spaces, non-ASCII and a backslash go through the properties file; a kept folder keeps its cluster."""
     directory = tmp_path / "a b\\ü=日"

@@ -26,6 +26,8 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
+# long: a cluster of its own; test_contract.py has this backend's broker, test_cluster.py the racks of three nodes
+@pytest.mark.long
 def test_three_nodes_in_three_racks_and_one_process(cluster):
     for node in cluster.nodes:
         assert sorted((n.node_id, n.rack) for n in nodes(node.bootstrap)) == [(1, "a"), (2, "b"), (3, "c")]
@@ -33,6 +35,7 @@ def test_three_nodes_in_three_racks_and_one_process(cluster):
     assert {tuple(node.pids()) for node in cluster.nodes} == {tuple(cluster.pids())}
 
 
+@pytest.mark.long  # long: test_contract.py restarts a broker of this backend, scenario/test_nodes.py has nodes that go
 def test_one_node_stops_the_others_lead_and_it_comes_back_with_its_data(cluster):
     """What was sent to two of three while it was away is there in the end."""
     node, witness = cluster.nodes[0], cluster.nodes[1]
@@ -60,6 +63,7 @@ def test_one_node_stops_the_others_lead_and_it_comes_back_with_its_data(cluster)
         assert [next(consumer).value for _ in range(3)] == [b"before", b"during", b"after"]
 
 
+@pytest.mark.long  # long: needs the cluster of the tests above; test_contract.py has the same refusal of one broker
 def test_a_crash_or_a_stall_of_one_node_is_refused(cluster):
     for fault in ("kill", "pause"):
         with pytest.raises(NotSupported, match=rf"{cluster.nodes[2].bootstrap} shares its JVM and cannot be {fault}"):
@@ -81,6 +85,7 @@ def test_an_unknown_backend_is_named_with_the_known_ones():
         start_cluster(backend="podman")
 
 
+@pytest.mark.long  # long: needs the cluster of the tests above; test_ends.py kills what owns such a broker
 def test_the_end_of_the_jvm_is_the_end_of_all_nodes_and_is_said(cluster):
     """Last: the module's cluster is gone afterwards."""
     folder = Path(psutil.Process(cluster.pids()[1]).cwd())

@@ -63,6 +63,9 @@ def fenced_and_joined_by_another(
     return check(History.load(folder))
 
 
+# long: several stalls; scenario/test_scenarios.py has a paused member that comes back, its claims judged by the same
+# law R6
+@pytest.mark.long
 @pytest.mark.source("kafka-python 3.0.12: a claim is what was last assigned, whatever was lost since")
 def test_a_fenced_member_claims_nothing_and_nothing_is_stranded(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

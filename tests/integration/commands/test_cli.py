@@ -138,6 +138,9 @@ def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
     assert (pages.returncode, "--page is for one history, and 3 were found" in pages.stderr) == (2, True)
 
 
+# long: plays a scenario; test_judge_takes_several_histories_at_any_depth damages a kept history,
+# history/test_integrity.py has seals
+@pytest.mark.long
 @pytest.mark.broker
 @pytest.mark.invented
 def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_a_run_that_fails_removes_what_it_made(unchanged: Broker, tmp_path: Any)
     assert "not removed" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("run", "churn"), ("demo",)])
+# long: another command that asks by the same code
+@pytest.mark.parametrize("command", [("run", "churn"), pytest.param(("demo",), marks=pytest.mark.long)])
 def test_without_a_terminal_nothing_is_made_unasked(command: tuple[str, ...], unchanged: Broker, tmp_path: Any) -> None:
     out = tmp_path / "out"
 
@@ -174,7 +175,8 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
     assert (tmp_path / "out").exists() is (code == 0)
 
 
-@pytest.mark.parametrize("command", [("run", "range-skew"), ("demo",)])
+# long: another command that asks by the same code
+@pytest.mark.parametrize("command", [("run", "range-skew"), pytest.param(("demo",), marks=pytest.mark.long)])
 def test_an_events_topic_that_exists_is_refused(command: tuple[str, ...], unchanged: Broker, tmp_path: Any) -> None:
     done = integration(
         *command,

@@ -48,6 +48,7 @@ def test_a_line_that_the_topic_does_not_take_is_named(
         publish(kafka_broker.bootstrap, topic, tmp_path)
 
 
+@pytest.mark.long  # long: the demo of test_cli.py is published as well, each line of it
 @pytest.mark.broker
 def test_a_played_scenario_is_published_with_its_seals(kafka_broker: Broker, tmp_path: Path) -> None:
     """By the command, into a topic that doesn't exist yet."""

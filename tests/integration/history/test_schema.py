@@ -26,6 +26,9 @@ def test_the_schema_is_one_and_of_this_version() -> None:
     assert set(SCHEMA["properties"]) == set(events.COMMON)
 
 
+# long: a live group; the next test has the same kinds of events, which the tests' stories and the members write by
+# one code
+@pytest.mark.long
 @pytest.mark.broker
 def test_what_a_real_run_writes_fits(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str], tmp_path: Path

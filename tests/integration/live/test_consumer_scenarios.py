@@ -54,6 +54,9 @@ def test_a_static_member_returns_unnoticed(kafka_broker: Broker, tmp_path: Path)
     assert (after.generation, after.owned) == (before.generation, before.owned)
 
 
+# long: scenario/test_scenarios.py has a paused member, test_consumer_protocol.py a group of this kind with a killed
+# one
+@pytest.mark.long
 def test_a_paused_member_is_removed_and_loses_what_it_had(kafka_broker: Broker, tmp_path: Path) -> None:
     result = passes(of_client(scenario("pause"), "confluent-consumer"), kafka_broker, tmp_path)
 
@@ -63,6 +66,8 @@ def test_a_paused_member_is_removed_and_loses_what_it_had(kafka_broker: Broker, 
     assert {i.end_kind for i in result.intervals if i.zombie_ms} == {"lost"}
 
 
+# long: librdkafka's own limit between polls; test_consumer_protocol.py judges a group of these members
+@pytest.mark.long
 def test_a_member_that_stops_polling_leaves_and_loses_what_it_had(kafka_broker: Broker, tmp_path: Path) -> None:
     result = passes(of_client(scenario("stall"), "confluent-consumer"), kafka_broker, tmp_path)
 
@@ -70,7 +75,7 @@ def test_a_member_that_stops_polling_leaves_and_loses_what_it_had(kafka_broker: 
     assert result.verdict.checked["T2"] == 1
 
 
-@pytest.mark.long  # long: the next test has a new topic, which law T3 judges as it judges new partitions
+@pytest.mark.long  # long: scenario/test_faults.py has new partitions, in a group of ours; law T3 judges both alike
 def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> None:
     result = passes(first_steps("topics", 2), kafka_broker, tmp_path)
 
@@ -78,6 +83,7 @@ def test_new_partitions_are_assigned(kafka_broker: Broker, tmp_path: Path) -> No
     assert sum(len(ps) for owned in result.steps[-1].owned.values() for ps in owned.values()) == 9 + 3 + 3
 
 
+@pytest.mark.long  # long: scenario/test_faults.py has new topics and changed subscriptions, in a group of ours
 def test_a_pattern_gets_a_new_topic_and_a_subscription_changes_in_place(kafka_broker: Broker, tmp_path: Path) -> None:
     what = of_client(scenario("topics"), "confluent-consumer")
     by_name, by_pattern = Join("m1", topics=("staying",)), Join("m4", pattern="growing|coming-.*")
@@ -96,7 +102,7 @@ def test_a_pattern_gets_a_new_topic_and_a_subscription_changes_in_place(kafka_br
     assert result.verdict.checked["T3"] == 1
 
 
-# long: proxy/test_proxy.py has the fault; that a KIP-848 group rests again, the tests around this one show
+# long: proxy/test_proxy.py has faults, test_consumer_protocol.py a group of this kind that rests after a kill
 @pytest.mark.long
 def test_a_fault_of_the_network_breaks_no_law(kafka_broker: Broker, tmp_path: Path) -> None:
     passes(of_client(chaos(0, steps=2), "confluent-consumer"), kafka_broker, tmp_path)
@@ -118,6 +124,8 @@ def migration(client: str = "kafka-python") -> Scenario:
     return of_client(scenario("migration"), client)
 
 
+# long: the coordinator converts a group, which rarely changes; checker/judge/test_migrated.py judges such histories
+@pytest.mark.long
 def test_a_group_changes_its_protocol_and_returns(kafka_broker: Broker, tmp_path: Path) -> None:
     """One of two members changes it: the coordinator converts the group, and back when no such member is left."""
     steps = migration().steps

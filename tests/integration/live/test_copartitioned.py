@@ -22,6 +22,8 @@ CLIENTS = {
 }
 
 
+# long: five steps of a live group; tests/core/test_copartitioned.py proves whole bundles without members
+@pytest.mark.long
 # long: the cooperative one, whose hand-over of bundles tests/core/test_copartitioned.py proves
 @pytest.mark.parametrize(
     "assignor", ["copartitioned", pytest.param("cooperative-copartitioned", marks=pytest.mark.long)]

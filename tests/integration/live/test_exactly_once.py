@@ -114,6 +114,7 @@ def test_a_java_without_a_compiler_is_told_by_its_place(monkeypatch: pytest.Monk
         transformer.arguments(config, {}, tmp_path / "m.properties", KAFKA_VERSION)
 
 
+@pytest.mark.long  # long: a defect of another client
 @pytest.mark.broker
 @pytest.mark.source("KIP-447")
 def test_aiokafka_fetches_an_older_offset_while_a_transaction_commits_a_newer_one(

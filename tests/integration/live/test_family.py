@@ -43,6 +43,7 @@ def start_static(group: MemberGroup, topic: str, assignor: str, names: str) -> S
     return group.wait_stable()
 
 
+@pytest.mark.long  # long: core/stateless/test_fixed.py proves tables without members
 def test_a_table_is_followed_and_the_rest_shared_by_those_present(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -104,6 +105,8 @@ def test_an_assignor_is_named_with_its_options() -> None:
         assignor_named('hash{"epsilon": 0.1}')
 
 
+# long: core/stateless/test_family.py has rooms by leaders' racks, test_racks.py the racks of a live cluster
+@pytest.mark.long
 def test_rooms_are_racks(kafka_cluster: Cluster, kafka_cluster_topic: MakeTopic, tmp_path: Path) -> None:
     """Each has what its rack leads; what the rack of the one that left leads is shared."""
     placed = PLACED["two replicas"]
@@ -121,6 +124,7 @@ def test_rooms_are_racks(kafka_cluster: Cluster, kafka_cluster_topic: MakeTopic,
     judged(tmp_path)
 
 
+@pytest.mark.long  # long: three sessions that end; core/group/test_options.py proves whose options hold
 def test_options_that_change_member_by_member_move_partitions_once(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

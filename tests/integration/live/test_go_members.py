@@ -41,6 +41,8 @@ def cases() -> Iterator[object]:
             yield pytest.param(*case, marks=[] if case == SHORT else [pytest.mark.long])
 
 
+# long: a client in Go, which rarely changes; test_mixed.py has Java's and librdkafka's members beside ours
+@pytest.mark.long
 @pytest.mark.parametrize(("client", "assignor", "leader"), [*cases()])
 def test_a_group_with_members_in_go(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],

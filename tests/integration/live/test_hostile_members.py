@@ -98,7 +98,7 @@ def hostile(bootstrap: str, group: str, topic: str, kind: type[Any], data: bytes
         polling.join(30)
 
 
-LIVE = ("weights of two million partitions", "bytes that are no subscription")
+LIVE = ("weights of two million partitions",)
 # long: more groups; core/wire/test_bombs.py and core/group/test_options.py prove the leader against each of them
 
 

@@ -243,6 +243,7 @@ def test_librdkafka_that_waits_longer_than_the_delay_has_no_second_copy(
     assert (shown, raised) == ([FIRST], [])
 
 
+@pytest.mark.long  # long: what a broker answers; test_exactly_once.py has a zombie that is fenced
 @TIMES
 def test_a_new_producer_after_a_slow_commit_fences_the_late_copy(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path, late_ms: int, given_up_ms: int

@@ -44,7 +44,7 @@ def read_twice(history: History, leavers: Collection[str]) -> int:
     return found
 
 
-@early()
+@early(pytest.mark.long)  # long: members that leave by the same code; packaging/test_readme.py has the bridge's leave
 def test_a_leave_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],

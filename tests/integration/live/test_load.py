@@ -63,6 +63,9 @@ def test_a_slow_key_range_is_spread_and_the_leader_takes_no_weight_with_it(
     assert played.replayed > 0
 
 
+# long: waits for a rest; assignors/weighted/ proves rounds and caps without members, test_hostile_members.py has a
+# live group of it
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["kafka-python", pytest.param("bridge", marks=pytest.mark.long)])
 def test_rebalances_that_members_request_are_judged_by_their_rounds(
     client: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

@@ -132,6 +132,9 @@ def lived(bootstrap: str, folder: Path, assignors: Sequence[str], course: Course
         groups.judged()
 
 
+# long: assignors/weighted/ proves the placement without members; test_hostile_members.py has a live group with
+# weights
+@pytest.mark.long
 def test_each_assignor_through_join_roll_growth_death_and_leave(kafka_broker: Broker, tmp_path: Path) -> None:
     """Bundles have `test_copartitioned.py`, and their place in the long form."""
     lived(kafka_broker.bootstrap, tmp_path, ("weighted", "lag"), SHORT, 6)
@@ -248,7 +251,7 @@ def logs(folder: Path) -> str:
     return "".join(path.read_text("utf-8") for path in folder.glob("*.log"))
 
 
-# long: ten groups; test_load.py and the test above have meters and weights, assignors/weighted/ each fallback
+# long: ten groups; assignors/weighted/ has each fallback
 @pytest.mark.long
 def test_what_fails_leaves_a_sound_group(kafka_broker: Broker, tmp_path: Path) -> None:
     """Several failures share a group, so that all of them take few processes."""

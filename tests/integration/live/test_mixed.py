@@ -75,8 +75,9 @@ def live(lives: Sequence[Life], first: str, then: str) -> None:
 STICKY, STATELESS = ("sticky", "cooperative-sticky"), ("range", "roundrobin")
 WHO: list[tuple[tuple[str, tuple[str, ...]], Any]] = [
     (("java", ("cooperative-sticky",)), ()),
-    (("kafka-python", ("range",)), ()),
-    # long: the eager one with a memory, and the other one without; test_vectors.py has their placement
+    # long: the eager one with a memory, and those without; test_vectors.py has their placement, the life above both
+    # leaders
+    (("kafka-python", ("range",)), pytest.mark.long),
     (("java", ("sticky",)), pytest.mark.long),
     (("kafka-python", ("roundrobin",)), pytest.mark.long),
     # long: the same groups, of which the other client is the first leader

@@ -76,6 +76,7 @@ def test_cooperative_members_own_what_lies_in_their_rack(replicas, group, kafka_
     judge(tmp_path, topic, placed)
 
 
+@pytest.mark.long  # long: core/java/test_live_java.py asks Java's own class about groups with racks
 @EACH
 def test_range_with_racks_is_what_javas_own_class_computes(replicas, group, kafka_cluster_topic, kafka_java, tmp_path):
     """Java's range is greedy, so with a member gone it may miss a rack; from the committed bytes it misses the same."""
@@ -123,6 +124,8 @@ def test_without_racks_the_same_group_reads_over_the_border(group, kafka_cluster
     assert len(far(stable, placed)) == 6
 
 
+# long: sessions of 10 s; the first test has members near their replicas, core/sticky/ the order of the goals
+@pytest.mark.long
 def test_a_rack_is_worth_a_move_and_balance_is_worth_a_rack(group, kafka_cluster_topic, tmp_path):
     """The default order. Static members that come back in the wrong racks swap what they have, though balance needs no
     move; and a third one that has no rack gets its share, though nothing is near to it."""

@@ -33,7 +33,7 @@ def joined(
     return check(History.load(folder))
 
 
-@early(pytest.mark.long)  # long: test_leave.py proves that these members have early heartbeats
+@early(pytest.mark.long)  # long: members that have early heartbeats by the same guard
 def test_a_join_stops_no_partition_until_the_next_heartbeat(
     kafka_broker: Broker, unjudged_group: Callable[..., MemberGroup], kafka_topic: Callable[..., str],
     tmp_path: Path, assignor: str, member: dict[str, Any],

@@ -23,6 +23,8 @@ def shares(stable: Stable) -> dict[str, list[int]]:
     return {topic: sorted(len(owned.get(topic, ())) for owned in stable.owned.values()) for topic in topics}
 
 
+# long: core/sticky/test_spread.py proves the goal; an option, whose group is otherwise that of test_lives.py
+@pytest.mark.long
 # long: the eager one has the same goals
 @pytest.mark.parametrize("name", ["cooperative-sticky", pytest.param("sticky", marks=pytest.mark.long)])
 def test_each_topic_is_shared_evenly_through_join_leave_and_kill(

@@ -93,6 +93,7 @@ def changed_leader(
     return other, [tp for tp in gave_up.partitions if tp.topic == other], [s for each in assignors for s in each.led]
 
 
+@pytest.mark.long  # long: up to five groups; clients/kafka_python/test_rejoining.py has a leader that learns of a topic
 # long: up to five groups, of an assignor without a memory
 @pytest.mark.parametrize("cls", [Cooperative, pytest.param(Range, marks=pytest.mark.long)])
 def test_who_holds_a_topic_that_a_new_leader_does_not_read_keeps_it(

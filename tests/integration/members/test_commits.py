@@ -75,7 +75,15 @@ def commits(history: History, kind: str) -> int:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("times", [4, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize(
+    "times",
+    [
+        # long: joins and leaves, again and again; clients/kafka_python/test_commits.py has what is committed during
+        # a rebalance, test_reading_on.py with a broker
+        pytest.param(4, marks=pytest.mark.long),
+        pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+    ],
+)
 def test_ours_commits_what_it_keeps_through_every_rebalance(kafka_broker: Broker, tmp_path: Path, times: int) -> None:
     history, verdict = churn(kafka_broker, tmp_path, "cooperative-sticky", times)
 

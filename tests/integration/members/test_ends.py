@@ -61,6 +61,7 @@ def test_a_run_that_is_cut_short_leaves_nobody(how: signal.Signals, kafka_broker
             run.kill()
 
 
+@pytest.mark.long  # long: the test above cuts a run short by SIGKILL; test_member.py kills the harness of a member
 @pytest.mark.broker
 def test_members_that_wait_for_others_do_not_outlive_their_harness(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path

@@ -139,6 +139,8 @@ def test_what_a_client_cannot_do_is_refused_before_it_starts(unjudged_group: Mak
     assert group.running == ()
 
 
+# long: a group of Java's alone; live/test_mixed.py judges Java's members, who lead and leave, below are their words
+@pytest.mark.long
 @needs_broker
 def test_java_members_join_stand_still_leave_and_die(
     kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
@@ -185,6 +187,8 @@ def test_java_members_join_stand_still_leave_and_die(
     }
 
 
+# long: scenario/test_scenarios.py has a static member of ours; what the broker does with it is the same
+@pytest.mark.long
 @needs_broker
 def test_a_static_java_member_restarts_unnoticed(
     unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
@@ -236,6 +240,8 @@ def test_a_java_member_that_cannot_start_is_told_in_its_own_words(
     assert group.running == ()
 
 
+# long: the same watchdog as of our members, in test_member.py and, paused, in scenario/test_scenarios.py
+@pytest.mark.long
 @needs_broker
 def test_no_java_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
     """The harness gets SIGKILL; a JVM that runs and one that stands still end with it."""

@@ -277,6 +277,8 @@ def test_it_may_consume_nothing() -> None:
     assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["startup_complete", "shutdown_complete"]
 
 
+# long: scenario/test_faults.py has a fenced member of ours; this is the code that Kafka's system tests read
+@pytest.mark.long
 @needs_broker
 def test_a_fenced_member_ends_with_code_0(kafka_broker: Broker, kafka_topic: MakeTopic) -> None:
     """As Java's: the process that took its instance id goes on in its place."""
@@ -474,9 +476,13 @@ def test_whoever_keeps_what_it_has_is_cooperative_whatever_its_assignor_is_calle
 
 
 @needs_broker
-# long: of an eager group, which has fewer rounds
+# long: test_it_prints_what_java_prints has its words, live/test_mixed.py Java's and our members in a group
 @pytest.mark.parametrize(
-    ("assignor", "steps"), [pytest.param("range", 3, marks=pytest.mark.long), ("cooperative-sticky", 5)]
+    ("assignor", "steps"),
+    [
+        pytest.param("range", 3, marks=pytest.mark.long),
+        pytest.param("cooperative-sticky", 5, marks=pytest.mark.long),
+    ],
 )
 def test_it_shares_a_group_with_java(
     assignor: str, steps: int, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

@@ -188,6 +188,9 @@ def test_known_to_drop(kafka_group, kafka_topic):
 """
 
 
+# long: a suite of 15 tests with a broken law each; packaging/test_harness_page.py has one that fails, by its law, and
+# four that pass
+@pytest.mark.long
 def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_path: Path) -> None:
     """One run: which tests pass, what a failure tells, what is kept, that judging it again says the same."""
     suite, kept = tmp_path / "suite", tmp_path / "kept here"
@@ -308,8 +311,17 @@ def test_a_failure_shows_warnings_and_errors_of_the_broker(sound: bool, tmp_path
     ("options", "message"),
     [
         (["--kafka-backend=jvn"], "--kafka-backend=jvn: unknown; known: jvm, shared, docker, external"),
-        (["--kafka-backend=external"], "--kafka-backend=external and --kafka-bootstrap=HOST:PORT belong together"),
-        (["--kafka-bootstrap=h:1", "--kafka-backend=external", "--kafka-version=3"], "an external one has its own"),
+        # long: further options that are refused by the same check, each in a run of pytest
+        pytest.param(
+            ["--kafka-backend=external"],
+            "--kafka-backend=external and --kafka-bootstrap=HOST:PORT belong together",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            ["--kafka-bootstrap=h:1", "--kafka-backend=external", "--kafka-version=3"],
+            "an external one has its own",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_options_that_cannot_go_together_are_refused_before_a_test_runs(

@@ -55,7 +55,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, tmp_pa
     assert hit.data["coordinator"] is True
 
 
-# long: six starts of brokers; the test above has the coordinator's end, broker/test_cluster.py their restarts
+# long: six starts of brokers; the test above has the coordinator's end, broker/test_contract.py a restart
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_group_outlives_its_brokers(cluster: Cluster, tmp_path: Path) -> None:
@@ -99,6 +99,8 @@ def test_an_eager_group_with_a_short_session_outlives_them_too(cluster: Cluster,
     assert result.verdict.checked["C3"] == result.verdict.measures["acked"] > 0
 
 
+# long: an election that loses records, on three brokers; checker/judge/test_truncation.py has the verdicts
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_who_loses_acknowledged_records_is_named(cluster: Cluster, tmp_path: Path) -> None:
     """An unclean election: the verdict names the offsets that the brokers lost, and acquits the members."""

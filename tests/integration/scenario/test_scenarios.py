@@ -82,6 +82,9 @@ def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_pa
     assert [step.protocol for step in result.steps] == ["range"] * 3 + ["sticky"] * 4
 
 
+# long: six restarts of members; tests/operator/test_election.py has who wins with each list, test_roll.py replaces
+# members
+@pytest.mark.long
 @broker
 @pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
 # long: the same bounces without a member of Java's
@@ -179,6 +182,7 @@ def test_who_is_in_the_group_after_a_step() -> None:
     assert Step("", (Cut("a", for_ms=500), Delay("a", 10), Reset("b"))).members_after(before) == before
 
 
+@pytest.mark.long  # long: a race of our own steps; members/test_member.py has what a member does that is stopped
 @broker
 def test_members_may_join_and_leave_within_one_step(kafka_broker: Broker, tmp_path: Path) -> None:
     """A process that has just been started leaves when it has begun; SIGTERM before that would kill it."""

@@ -413,6 +413,9 @@ def members() -> Iterator[Callable[..., Members]]:
         yield made
 
 
+# long: heartbeats of 5 s; core/broker/test_live_java.py has the broker's own plans, the tests above tell such groups
+# by their records
+@pytest.mark.long
 @pytest.mark.broker
 def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
     kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]
@@ -490,7 +493,7 @@ def test_the_brokers_plan_comes_true_and_its_rebalances_are_told(
 
 
 @pytest.mark.broker
-@pytest.mark.long  # long: twenty groups that wait for heartbeats of 5 s; the test above plans a join, too
+@pytest.mark.long  # long: twenty groups, heartbeats of 5 s; core/broker/test_live_java.py has the broker's own plans
 @pytest.mark.timeout(900)
 def test_what_a_joining_member_changes_is_what_was_planned(
     kafka_broker: Broker, kafka_topic: Callable[..., str], members: Callable[..., Members]

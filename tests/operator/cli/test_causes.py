@@ -9,7 +9,7 @@ from kafka_assignors.integration.broker import Broker
 
 
 @pytest.mark.broker
-@pytest.mark.long  # long: a soak; test_exporter.py counts a join and a kill under their causes
+@pytest.mark.long  # long: a soak; operator/live/test_meter.py counts each cause
 @pytest.mark.timeout(1200)
 def test_every_generation_of_a_churn_is_counted_under_its_cause(kafka_broker: Broker) -> None:
     """The soak of `benchmarks/causes.py`, without its figures of cost."""

@@ -119,6 +119,9 @@ def live_group(kafka_broker: Broker, tmp_path: Path) -> Iterator[MemberGroup]:
         yield group
 
 
+# long: operator/live/test_meter.py counts each cause, tests/history/test_one_history.py as `why` tells it,
+# test_otlp.py has the collector
+@pytest.mark.long
 def test_a_join_and_a_kill_are_counted_with_their_causes(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +164,8 @@ def test_a_join_and_a_kill_are_counted_with_their_causes(
     assert told[f"{PREFIX}may_miss_rebalances", name] == 0
 
 
+# long: operator/live/test_meter.py counts from any start on; test_tour.py scrapes the exporter of a live group
+@pytest.mark.long
 def test_a_group_that_has_yet_to_begin_is_noted_and_counted_from_its_first_member_on(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:

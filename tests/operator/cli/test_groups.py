@@ -78,6 +78,8 @@ def test_the_end_of_a_group_is_no_rebalance() -> None:
     assert rebalanced_ms([], whole=True) is None
 
 
+# long: three groups; test_tour.py lists and watches a live one, the tests above have the order and the ends of groups
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.broker
 def test_a_classic_a_broker_assigned_and_an_empty_group(

@@ -44,6 +44,8 @@ def shows(done: subprocess.CompletedProcess[str], times: int = 1) -> None:
     assert told.count(joined(SHOWN)) >= times, done
 
 
+# long: eight commands; the tests below have the same names in what was typed, in a judged history and in a log
+@pytest.mark.long
 @pytest.mark.broker
 def test_a_live_group_with_hostile_names(kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path) -> None:
     """The group, its members' client ids and their racks."""

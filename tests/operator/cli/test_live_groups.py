@@ -77,6 +77,9 @@ def test_a_life_is_told_and_the_next_change_is_planned(
     assert main(["plan", "--replay", str(tmp_path / "p")]) == 1
 
 
+# long: tests/history/test_one_history.py has what `watch` tells of rebalances, operator/live/test_silence.py silent
+# members, test_tour.py the command
+@pytest.mark.long
 def test_watch_tells_rebalances_as_they_come_and_silent_members(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup, tmp_path: Path
 ) -> None:
@@ -164,6 +167,7 @@ def test_no_such_group_is_one_sentence(kafka_broker: Broker) -> None:
         assert "no-such-group" in done.stderr
 
 
+@pytest.mark.long  # long: test_planned_change.py has the widths of plans; the tour asks the same commands for JSON
 def test_every_screen_fits_80_columns(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:
@@ -183,6 +187,7 @@ def test_every_screen_fits_80_columns(
         assert "m1" in done.stdout
 
 
+@pytest.mark.long  # long: test_tour.py asks `why` and `plan` about a group of the same three clients
 def test_members_of_any_client_are_told(
     kafka_broker: Broker, kafka_topic: Callable[..., str], live_group: MemberGroup
 ) -> None:

@@ -29,6 +29,8 @@ def new_broker() -> Iterator[Broker]:
         yield broker
 
 
+# long: a new broker; the tests below have each answer of its coordinator, test_live_groups.py the commands' sentence
+@pytest.mark.long
 @pytest.mark.broker
 def test_every_command_says_no_such_group_and_the_exporter_waits_for_it(new_broker: Broker, tmp_path: Path) -> None:
     """All ask at once, while the coordinator of none of them is there."""

@@ -36,6 +36,7 @@ BY_BROKER = 8
 """Groups of Kafka's own protocol."""
 
 
+@pytest.mark.long  # long: test_live_groups.py plans a join, which comes true
 @pytest.mark.broker
 # long: plans of Java's members; test_tour.py plans for a group of several clients
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_a_group_does_what_was_planned(
 
 
 @pytest.mark.broker
-# long: twenty groups. The test above and test_broker_groups.py plan for one of each kind, and live/test_leading.py
+# long: twenty groups. test_live_groups.py plans a join, which comes true, and live/test_leading.py
 # holds plans of what members sent against what a leader does.
 @pytest.mark.long
 @pytest.mark.timeout(3000)

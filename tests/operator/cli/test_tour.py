@@ -151,7 +151,7 @@ def _keys_are_seen(topic: str, where: tuple[str, ...], placed: dict[str, int]) -
 CLIENTS = ("kafka-python", *(pytest.param(each, marks=pytest.mark.long) for each in ("java", "confluent")))
 
 
-@pytest.mark.long  # long: churn once more, on three brokers; test_footprint.py and test_harness_page.py play it on one
+@pytest.mark.long  # long: churn once more, on three brokers; test_readme.py types it, and plays it on one
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_run_is_played_and_judged(client: str, kafka_cluster: Cluster, tmp_path: Path) -> None:
     where, out = ("--bootstrap", kafka_cluster.bootstrap), tmp_path / "run"

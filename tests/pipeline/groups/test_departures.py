@@ -146,6 +146,8 @@ def test_what_no_commit_bounds_is_not_bounded() -> None:
     assert (rows[2].gap_at_least_ms, rows[2].gap_at_most_ms) == (40_000, None)
 
 
+# long: a job over four groups; the tests above have three of these logs without Spark, test_sentences.py the words
+@pytest.mark.long
 @pytest.mark.spark
 def test_no_sentence_says_more_than_the_log_shows(spark: SparkSession) -> None:
     logs = {log.group: log for log in (crashed("crashed"), left("left"), unbounded("unbounded"), emptied("emptied"))}
@@ -186,6 +188,7 @@ def test_no_sentence_says_more_than_the_log_shows(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.long  # long: a bound on what the driver holds, which rarely changes
 @pytest.mark.spark
 def test_of_a_long_log_the_last_generations_are_looked_at(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalances, "MOST_GENERATIONS", 2)

@@ -19,6 +19,9 @@ from kafka_assignors.pipeline.report import summary
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
+# long: a job for one table; report/test_page.py shows lags without Spark, and the operator's commands have their own
+# lag
+@pytest.mark.long
 def test_records_after_the_last_commit_are_counted(
     kafka_broker: Broker, kafka_topic: Callable[..., str], spark: SparkSession
 ) -> None:

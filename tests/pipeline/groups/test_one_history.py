@@ -75,6 +75,9 @@ def test_one_groups_rebalances_are_those_of_why(tmp_path: Path, name: str) -> No
 _NAMES = ("generation", "generations", "moves", "needless", "returned", "members")
 
 
+# long: two jobs on Spark; the test above has both histories' figures by the same code without Spark,
+# test_end_to_end.py a timeline by Spark
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [COOPERATIVE, EAGER])
 def test_the_tables_have_the_figures_of_why(spark: SparkSession, tmp_path: Path, name: str) -> None:

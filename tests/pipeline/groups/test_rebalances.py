@@ -35,6 +35,9 @@ def garbage(data: dict[str, object]) -> None:
     data["members"][0]["subscription"] = "ff"
 
 
+# long: a story per assignor on Spark; test_one_history.py has rebalances and moves without Spark,
+# operator/live/test_leading.py what each assignor would do
+@pytest.mark.long
 def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_path: Path) -> None:
     """Whole stories, one per assignor; one whose leaders tell nothing, one with bytes that are no subscription."""
     stories: dict[str, Story] = {name: churn(name) for name in STRATEGIES}
@@ -118,6 +121,7 @@ def test_what_was_committed_and_what_would_have_been(spark: SparkSession, tmp_pa
     assert compared == len(STRATEGIES) * 4 * 7
 
 
+@pytest.mark.long  # long: a job on Spark; operator/live/test_rebalances.py has a static member that comes back
 def test_a_static_member_that_comes_back_moves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     story = Story("range").start("a", "b").round()
     first = [e for e in story.events if e.kind == "generation_committed"][-1]

@@ -75,6 +75,8 @@ def zombies() -> dict[str, tuple[Story, set[float]]]:
     return {name: (story, found[name]) for name, story in stories.items()}
 
 
+# long: 105 histories on Spark; test_end_to_end.py compares the intervals of a real group with the checker's
+@pytest.mark.long
 def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> None:
     """100 random histories and whole stories, each a run of its own, in one job over the written files."""
     rng = random.Random(11)

@@ -24,7 +24,10 @@ def keys(spark):
     return spark.createDataFrame([(bytearray(k) if k is not None else None,) for k in KEYS], "key binary").coalesce(2)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+# long: further presets, each another hash of the same form; tests/producers/ proves all scalar functions
+@pytest.mark.parametrize(
+    "preset", [each if each in ("java", "sarama") else pytest.param(each, marks=pytest.mark.long) for each in PRESETS]
+)
 def test_every_preset_places_as_the_scalar_function(keys, preset):
     columns = keys.withColumn("partition", partition_column("key", 7, preset))
     batches = with_partition(keys, 7, preset)

@@ -98,6 +98,7 @@ def test_what_is_known_of_topics_is_broadcast(spark: SparkSession) -> None:
         assert "SortMergeJoin" not in plan
 
 
+@pytest.mark.long  # long: 4,000 keys; test_end_to_end.py finds the hot key of a topic, with its rank and its records
 def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:
     """More keys than are kept, a key on two partitions, records without a key; the shares are of all records."""
     rng = random.Random(9)

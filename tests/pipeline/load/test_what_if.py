@@ -44,7 +44,8 @@ def small_batches(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(name, before)
 
 
-@pytest.mark.parametrize("held", [100, 1_000_000])
+# long: sums that are handed on once per task, and not per batch as well
+@pytest.mark.parametrize("held", [100, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_every_rule_and_count_equals_a_loop_over_the_records(
     spark: SparkSession, small_batches: None, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
@@ -124,6 +125,8 @@ def test_one_count_tells_of_those_that_divide_it(split: bool) -> None:
         np.testing.assert_array_equal(here.folded(here.by_partition(places[24], 24), n), expected)
 
 
+# long: the same numbers from a real topic; the first test compares each of them with a loop over the records
+@pytest.mark.long
 @pytest.mark.broker
 def test_the_prediction_is_what_a_topic_with_more_partitions_shows(
     kafka_broker: Broker, kafka_topic, spark: SparkSession, tmp_path
