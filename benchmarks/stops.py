@@ -345,7 +345,7 @@ class _Course:
                     self._change(change, partial(self._restart, name))
             elif change == ADDED:
                 count = self._shape.partitions + _NUMBER_ADDED
-                self._change(change, partial(self._group.add_partitions, self._topic, count), _ADDED_S)
+                self._change(change, partial(self._group.topics.add_partitions, self._topic, count), _ADDED_S)
             else:
                 self._change(change, partial(self._group.kill, names[0]))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from kafka.errors import KafkaError
 
@@ -51,21 +50,9 @@ _TRANSFORMERS = {
 """The same for members that transform."""
 LEAVE_S = 20
 """How long a member may read on while it hands its partitions over, seconds, unless told otherwise."""
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
-def _forward(part: str, method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[MemberGroup, _P], _R]:
-    """A method of `MemberGroup` that calls `method` of its attribute `part`, with the same signature and docstring."""
-
-    @wraps(method)
-    def call(group: MemberGroup, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return method(getattr(group, part), *args, **kwargs)
-
-    return call
-
-
-class MemberGroup:
+class MemberGroup(MemberFaults):
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
     A context manager: leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
@@ -107,32 +94,14 @@ class MemberGroup:
         try:
             self._log = CoordinatorLog(bootstrap, group, log_writer)
             self._topics = Topics(bootstrap)
-            self._members = RunningMembers(group, self._writer)
-            self._faults, self.topics = MemberFaults(self._members), GroupTopics(self._members, self._topics)
+            super().__init__(RunningMembers(group, self._writer))
+            self.topics = GroupTopics(self._members, self._topics)
         except BaseException:
             with suppress(AttributeError):
                 self._log.close()
             log_writer.close()
             self._writer.close()
             raise
-
-    kill = _forward("_faults", MemberFaults.kill)
-    interrupt = _forward("_faults", MemberFaults.interrupt)
-    pause = _forward("_faults", MemberFaults.pause)
-    pause_at_work = _forward("_faults", MemberFaults.pause_at_work)
-    overwork = _forward("_faults", MemberFaults.overwork)
-    stall = _forward("_faults", MemberFaults.stall)
-    stall_assign = _forward("_faults", MemberFaults.stall_assign)
-    wait_stalled = _forward("_faults", MemberFaults.wait_stalled)
-    resume = _forward("_faults", MemberFaults.resume)
-    subscribe = _forward("_faults", MemberFaults.subscribe)
-    wait_end = _forward("_faults", MemberFaults.wait_end)
-    wait_committing = _forward("_faults", MemberFaults.wait_committing)
-    create_topic = _forward("topics", GroupTopics.create_topic)
-    add_partitions = _forward("topics", GroupTopics.add_partitions)
-    delete_topic = _forward("topics", GroupTopics.delete_topic)
-    coordinator = _forward("topics", GroupTopics.coordinator)
-    wait_in_sync = _forward("topics", GroupTopics.wait_in_sync)
 
     @property
     def running(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class GroupTopics:
         topics = {topic for process in self._members for topic in process.topics}
         return self._topics.counts(topics, {member.pattern for member in self._members if member.pattern is not None})
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int) -> None:
         """Create a topic, which a member's pattern may match, and wait until its partitions have leaders.
 
         Raises:
@@ -53,7 +53,7 @@ class GroupTopics:
         with self._change("add_partitions", topic, partitions):
             self._topics.grow(topic, partitions)
 
-    def delete_topic(self, topic: str) -> None:
+    def delete(self, topic: str) -> None:
         """Delete a topic, and wait until the brokers don't know it any more.
 
         Raises:

@@ -69,7 +69,7 @@ class Outages:
         self._cluster.restore()
         for node_id in tuple(self._away):
             self._end(node_id)
-        self._members.wait_in_sync(timeout_s)
+        self._members.topics.wait_in_sync(timeout_s)
 
     def restart_all(self, timeout_s: float = 60) -> None:
         """Stop and start each node in turn. The next one follows when all replicas are in sync.
@@ -81,7 +81,7 @@ class Outages:
             self._begin("broker_restart", node.node_id)
             node.restart()
             self._end(node.node_id)
-            self._members.wait_in_sync(timeout_s)
+            self._members.topics.wait_in_sync(timeout_s)
 
     def elect_unclean(self, tp: TopicPartition, sender: Sender, timeout_s: float = 60) -> None:
         """Make a partition lose acknowledged records: its follower misses some and becomes its leader.
@@ -121,7 +121,7 @@ class Outages:
 
     def _begin(self, fault: str, which: int | str) -> Node:
         if which == COORDINATOR:
-            coordinator = self._members.coordinator()
+            coordinator = self._members.topics.coordinator()
             if coordinator is None:
                 raise NotStable(f"no node coordinates group {self._members.group!r} now")
             node = self._cluster.node(coordinator)
@@ -133,7 +133,7 @@ class Outages:
             raise ConfigError(
                 f"node {node.node_id} is already down ({self._away[node.node_id]}); restore the nodes first"
             )
-        coordinates = self._members.coordinator() == node.node_id
+        coordinates = self._members.topics.coordinator() == node.node_id
         self._away[node.node_id] = fault
         self._members.write("fault_begin", fault=fault, target=f"node {node.node_id}", coordinator=coordinates)
         return node

@@ -49,7 +49,7 @@ def test_bundles_stay_whole_through_join_leave_kill_and_growth(
     orders, payments, audit = topics
     group.step("two topics grow")
     for topic in (orders, payments):
-        group.add_partitions(topic, 9)
+        group.topics.add_partitions(topic, 9)
     grown = group.wait_stable(timeout_s=60)
     group.close()
 

@@ -118,7 +118,7 @@ def lived(bootstrap: str, folder: Path, assignors: Sequence[str], course: Course
                         groups.start(assignor, member, names)
                 if "grow" in step:
                     for topic in groups.topics[assignor]:
-                        group.add_partitions(topic, partitions + 3)
+                        group.topics.add_partitions(topic, partitions + 3)
             now, size = then, partitions + 3 if "grow" in step else size
             for assignor, stable in groups.stable().items():
                 where = f"{assignor}: {step}"

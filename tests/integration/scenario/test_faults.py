@@ -102,13 +102,13 @@ def test_changes_that_can_not_be(unjudged_group: MakeGroup, kafka_topic: MakeTop
     group.wait_stable()
 
     with pytest.raises(ConfigError, match=f"topic '{topic}' can't grow to 2 partitions: it has 2 partitions"):
-        group.add_partitions(topic, 2)
+        group.topics.add_partitions(topic, 2)
     with pytest.raises(ConfigError, match="topic 'nowhere' can't grow to 3 partitions: it does not exist"):
-        group.add_partitions("nowhere", 3)
+        group.topics.add_partitions("nowhere", 3)
     with pytest.raises(ConfigError, match="topic 'nowhere' can't be deleted: it does not exist"):
-        group.delete_topic("nowhere")
+        group.topics.delete("nowhere")
     with pytest.raises(ConfigError, match=f"topic '{topic}' can't be made: it exists"):
-        group.create_topic(topic, 2)
+        group.topics.create(topic, 2)
     with pytest.raises(ConfigError, match=r"needs a list of topics or a pattern, not .* and None"):
         group.subscribe("m1")
     with pytest.raises(ConfigError, match="no member 'm9'"):
