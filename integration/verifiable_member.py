@@ -67,7 +67,7 @@ class VerifiableOutput:
     """
 
     def __init__(self) -> None:
-        self._held: set[tuple[str, int]] = set()
+        self._owned: set[tuple[str, int]] = set()
         self._owes = False  # an empty assigned callback is due after the next revoked one
 
     def write(self, kind: str, **data: Any) -> None:
@@ -80,15 +80,15 @@ class VerifiableOutput:
         partitions = {(p["topic"], p["partition"]) for p in data.get("partitions", ())}
         if kind == "start":
             yield "startup_complete", {}
-        elif kind == "generation" and partitions <= self._held:
-            self._owes = partitions < self._held
+        elif kind == "generation" and partitions <= self._owned:
+            self._owes = partitions < self._owned
             if not self._owes:
                 yield "partitions_assigned", {"partitions": []}
         elif kind == "assigned_end" and partitions:
-            self._held |= partitions
+            self._owned |= partitions
             yield "partitions_assigned", {"partitions": partitions_json(partitions)}
         elif kind in ("revoke_end", "lost_end"):
-            self._held -= partitions
+            self._owned -= partitions
             yield "partitions_revoked", {"partitions": partitions_json(partitions)}
             if self._owes:
                 self._owes = False

@@ -305,7 +305,7 @@ class _Judged:
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
         self.undrained: set[str] = set()  # groups whose test drains them itself, or not
-        self.told = ""  # the verdict, if the test failed on its own
+        self.verdict_text = ""  # the verdict, if the test failed on its own
 
     def group(  # what a group is, and how it is judged; the rest is the group's own
         self, broker: Broker, name: str, *, unknown_ok: bool, require: Collection[str], drain: bool, **settings: Any
@@ -495,7 +495,7 @@ def kafka_judge() -> Callable[..., Verdict]:
     return judge
 
 
-def _told(verdict: Verdict, folder: Path) -> str:
+def _verdict_text(verdict: Verdict, folder: Path) -> str:
     """The first broken law, because pytest's summary shows one line; then the verdict and how to judge it again."""
     first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
     lines = verdict_lines(verdict)
@@ -512,7 +512,7 @@ def _told(verdict: Verdict, folder: Path) -> str:
 
 def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:
     if verdict.value is False or (verdict.value is None and not unknown_ok):
-        pytest.fail(_told(verdict, folder), pytrace=False)
+        pytest.fail(_verdict_text(verdict, folder), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -525,9 +525,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         if judged is not None and judged.groups:
             try:
                 judged.end()
-                judged.told = _told(judged.verdict(), judged.folder)
+                judged.verdict_text = _verdict_text(judged.verdict(), judged.folder)
             except Exception as error:  # the test's own error counts
-                judged.told = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
+                judged.verdict_text = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
         raise
     if judged is not None and judged.groups:
         judged.demand()
@@ -592,8 +592,8 @@ def pytest_runtest_makereport(
         if report.failed and isinstance(broker, Broker | Cluster):
             report.sections.append((f"log of {broker}", _warnings(broker, item)))
     judged = item.stash.get(_JUDGED, None)
-    if report.failed and judged is not None and judged.told:
-        report.sections.append(("verdict over its groups", judged.told))
+    if report.failed and judged is not None and judged.verdict_text:
+        report.sections.append(("verdict over its groups", judged.verdict_text))
     if report.failed and "kafka_seed" in getattr(item, "fixturenames", ()):
         again = f"pytest {shlex.quote(item.nodeid)} --kafka-seed={item.config.stash[_SEED]}"
         report.sections.append(("run it again with the same seed", again))

@@ -40,7 +40,7 @@ def audit_command(
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
     sample = read_sample(common.connection, topic, records)
-    result = audit(sample.found, sample.partitions, strays=strays)
+    result = audit(sample.placed_keys, sample.partitions, strays=strays)
     if common.as_json:
         common.print_json(_as_json(topic, result, sample))
     else:
@@ -62,7 +62,7 @@ def growth_command(  # options of the command line
     """Tell the share of keys that another number of partitions would move, for each preset."""
     if topic is not None:
         sample = read_sample(common.connection, topic, records)
-        keys = list(dict.fromkeys(key for _, key in sample.found))
+        keys = list(dict.fromkeys(key for _, key in sample.placed_keys))
         now = sample.partitions if now is None else now
         if sample.read < sample.offsets:
             common.note(_sampled(topic, sample, records))
@@ -196,7 +196,8 @@ def _as_json(topic: str, report: Audit, sample: Sample) -> dict[str, Any]:
 
 def _sampled(topic: str, sample: Sample, most: int) -> str:
     """What was read, in words."""
-    at = f"{topic}: {len(sample.found)} keys on {sample.partitions} partition{'' if sample.partitions == 1 else 's'}"
+    count = len(sample.placed_keys)
+    at = f"{topic}: {count} keys on {sample.partitions} partition{'' if sample.partitions == 1 else 's'}"
     if sample.read == sample.offsets:
         return f"{at}, in all {sample.offsets} offsets"
     share = sample.read / sample.offsets

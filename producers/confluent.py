@@ -496,7 +496,7 @@ class _Racks:
         self._config = {name: value for name, value in config.items() if name.startswith(_CONNECTING)}
         self._admin: AdminClient | None = None
         self._asked: Any = None  # the future of the request in flight
-        self._known: dict[int, str | None] = {}
+        self._racks: dict[int, str | None] = {}
 
     def last_heard(self, timeout_s: float) -> Mapping[int, str | None]:
         """The racks known so far. Sends a request, and waits only for the first answer.
@@ -511,17 +511,17 @@ class _Racks:
         asked = self._asked or self._admin.describe_cluster(request_timeout=timeout_s)
         self._asked = None
         try:
-            nodes = asked.result(0 if self._known else timeout_s + 1).nodes
+            nodes = asked.result(0 if self._racks else timeout_s + 1).nodes
         except TimeoutError:
             self._asked = asked
-            if not self._known:
+            if not self._racks:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no response with the brokers' racks")) from None
         except KafkaException:
-            if not self._known:
+            if not self._racks:
                 raise
         else:  # an absent broker keeps its rack
-            self._known = {**self._known, **{node.id: node.rack for node in nodes}}
-        return self._known
+            self._racks = {**self._racks, **{node.id: node.rack for node in nodes}}
+        return self._racks
 
 
 def _bytes(data: Any) -> bytes | None:

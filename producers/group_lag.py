@@ -79,7 +79,7 @@ class GroupLag:
         self._asked: set[str] = set()
         self._readings: dict[str, LagReading] = {}  # replaced as a whole, so that readers need no lock
         self._failures = 0  # samples in a row
-        self._said: set[tuple[str, type]] = set()
+        self._warnings: set[tuple[str, type]] = set()
         self._unseen: Counter[str] = Counter()  # topic -> samples without an offset
         self._closing = threading.Event()
         self._connect: Callable[[], Any] = partial(KafkaAdminClient, **{**_DEFAULTS, **settings})
@@ -158,8 +158,8 @@ class GroupLag:
 
     def _say(self, what: str, problem: Exception) -> bool:
         refused = isinstance(problem, GroupAuthorizationFailedError)
-        if (refused or self._failures >= _TRANSIENT) and (what, type(problem)) not in self._said:
-            self._said.add((what, type(problem)))
+        if (refused or self._failures >= _TRANSIENT) and (what, type(problem)) not in self._warnings:
+            self._warnings.add((what, type(problem)))
             why = _lacks("Group", self.group) if refused else repr(problem)
             log.warning("lag of group %r: %s are unknown: %s", self.group, what, why)
         return False

@@ -36,7 +36,7 @@ class Sample(NamedTuple):
     """
 
     partitions: int
-    found: list[PlacedKey]  # distinct, in the order of reading
+    placed_keys: list[PlacedKey]  # distinct, in the order of reading
     read: int  # offsets
     offsets: int  # of the whole topic
 

@@ -226,7 +226,7 @@ def told(name: str, data: bytes | None) -> tuple[Any, ...]:
     figures = [
         {t: (ids.tolist(), v.tolist()) for t, (ids, v) in each.items()} for each in (of.weights, of.moving.state)
     ]
-    assert of.garbage == of.said.garbage == ""
+    assert of.garbage == of.compact_data.garbage == ""
     return sent_options.read(options) if options else {}, of.own, *figures
 
 
@@ -291,4 +291,4 @@ def test_a_rack_travels_beside_the_options() -> None:
         subscription = decode_subscription(cls(rack="eu-1a").metadata({"t"}).encode())
         assert subscription.rack == "eu-1a"
         if name not in userdata.JAVAS and name not in ("weighted", "lag"):
-            assert strategy(name).said(subscription.user_data).rack == "eu-1a"
+            assert strategy(name).compact_data(subscription.user_data).rack == "eu-1a"

@@ -140,7 +140,7 @@ class Cluster:
         self.version = version
         self.nodes: list[Node] = []
         self._timeout_s = timeout_s
-        self._held = ExitStack()
+        self._reservation = ExitStack()
         try:
             for attempt in range(3):
                 try:
@@ -233,7 +233,7 @@ class Cluster:
         for node in self.nodes:
             node._place.close()
         self.nodes.clear()
-        self._held.close()
+        self._reservation.close()
 
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
         """Start one node per rack, all at once, because the first nodes wait for a majority."""
@@ -241,7 +241,7 @@ class Cluster:
         ports = free_ports(5 * count)
         self._secured_ports = ports[4 * count :]
         controllers = ports[count : 2 * count]
-        self._held = hold(ports[2 * count : 3 * count])  # reserved for a proxy
+        self._reservation = hold(ports[2 * count : 3 * count])  # reserved for a proxy
         for i, place in enumerate(self._places(count)):
             route = Route(ports[2 * count + i], ports[3 * count + i])
             self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self))

@@ -124,7 +124,7 @@ class Planned:
         waited_ms = (until_ns - begin_ns) / _MS
         if waited_ms > ms:
             waited_ms -= self._busy_ms(begin_ns, until_ns)
-        return Limit(ms, waited_ms, _told(within, early, len(rounds)))
+        return Limit(ms, waited_ms, _sentence(within, early, len(rounds)))
 
     def _why_unplanned(self, change: Transition) -> str | None:
         if not change.triggers and not change.requests:
@@ -243,10 +243,10 @@ class Planned:
     @cached_property
     def _busy(self) -> list[tuple[int, int]]:
         """When a member could not join: begin and end, by begin."""
-        return sorted(interval for events in self._told.values() for interval in _occupied(events))
+        return sorted(interval for events in self._events_by_process.values() for interval in _occupied(events))
 
     @cached_property
-    def _told(self) -> Mapping[Process, list[Event]]:
+    def _events_by_process(self) -> Mapping[Process, list[Event]]:
         """What each process wrote, in order."""
         by_process: dict[Process, list[Event]] = {}
         for event in sorted((e for events in self._record.events.values() for e in events if e.src == "member"),
@@ -269,7 +269,7 @@ def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
         since = event
 
 
-def _told(within_ms: float, early: bool, rounds: int) -> str:
+def _sentence(within_ms: float, early: bool, rounds: int) -> str:
     times = "" if rounds == 1 else f" over {rounds} generations"
     if early:
         return f"all members ask early whether the group rebalances again{times}"

@@ -89,7 +89,7 @@ class GroupWatcher:
         self._causes: dict[str, dict[str, int]] = {}
         try:
             self.groups = tuple(watchable(self._cluster, groups))
-            self._found = frozenset(self.groups) - frozenset(groups)
+            self._pattern_groups = frozenset(self.groups) - frozenset(groups)
             self._silence = {group: Silence() for group in self.groups}
             if follow:
                 self._follow()
@@ -118,7 +118,7 @@ class GroupWatcher:
             before = self._causes.get(reading.group, counted)
             self._causes[reading.group] = counted
             new = tuple(cause for cause, count in counted.items() for _ in range(count - before[cause]))
-            yield reading.group, (reading.told, not reading.may_miss, new if reading.may_miss else ())
+            yield reading.group, (reading.rebalances, not reading.may_miss, new if reading.may_miss else ())
 
     def _there(self, groups: Iterable[tuple[str, Changes | tuple[()]]]) -> list[GroupView]:
         """The views of groups. One that a pattern meant, or no name, may be gone meanwhile."""
@@ -127,9 +127,9 @@ class GroupWatcher:
             try:
                 views.append(self._view(group, *changes))
             except NoSuchGroup:
-                if group not in self._found:
+                if group not in self._pattern_groups:
                     raise
-        return sorted(views, key=_trouble) if self._found else views
+        return sorted(views, key=_trouble) if self._pattern_groups else views
 
     def _view(
         self, group: str, rebalances: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()

@@ -232,7 +232,7 @@ class MemberFaults:
 
         def silent() -> list[str]:
             running = [p for p in self._members if not (p.paused or p.stalled)]
-            return sorted(p.config.member for p in running if p.held and p.committed_ns <= since_ns)
+            return sorted(p.config.member for p in running if p.owned and p.committed_ns <= since_ns)
 
         self._members.wait_until(
             lambda: not silent(),

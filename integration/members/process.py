@@ -32,7 +32,7 @@ class MemberProcess(ABC):
         topics, pattern: Its subscription, one of the two.
         output: The file of its output.
         member_id: Its id in the group, as last reported.
-        held: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
+        owned: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
         assigned_in: The generation of its last assigned callback.
         revoked_in: The generation in which it gave something up after learning its assignment, so it must rejoin: it
             rebalances incrementally. An eager member gives up partitions before it joins.
@@ -52,7 +52,7 @@ class MemberProcess(ABC):
     output: Path
     generation: int = -1
     member_id: str | None = None
-    held: set[TopicPartition] = field(default_factory=set)
+    owned: set[TopicPartition] = field(default_factory=set)
     assigned_in: int = -2
     revoked_in: int = -2
     adopted_ns: int = 0
@@ -175,18 +175,18 @@ class MemberProcess(ABC):
         elif event.kind == "assign_begin":
             self.view = event.data["generation"], event.data["topics"]
         elif event.kind == "assigned_end":
-            self.held |= partitions
+            self.owned |= partitions
             self.assigned_in = event.data["generation"]
             self.adopted_ns = event.mono_ns
         elif event.kind in ("revoke_begin", "lost_begin"):
-            self.held -= partitions
-            self.position = {tp: offset for tp, offset in self.position.items() if tp in self.held}
+            self.owned -= partitions
+            self.position = {tp: offset for tp, offset in self.position.items() if tp in self.owned}
             if self.assigned_in != event.data["generation"]:
                 self.revoked_in = event.data["generation"]
         elif event.kind == "consume":
             self.at_work = True
             reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}
-            self.position |= {tp: offset for tp, offset in reached.items() if tp in self.held}
+            self.position |= {tp: offset for tp, offset in reached.items() if tp in self.owned}
         elif event.kind in ("fault_begin", "fault_end"):
             self.stalled = event.kind == "fault_begin"
         elif event.kind == "commit_begin":

@@ -68,12 +68,12 @@ def due(
             continue
         assignment = assigned_to(member)
         if process.config.broker_assigned:  # it reports changes only, so an epoch without any can't be seen in it
-            if process.held != assignment:
-                reasons.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
+            if process.owned != assignment:
+                reasons.append(f"{name} holds {brief(process.owned)}, was assigned {brief(assignment)}")
         elif process.generation != committed.generation:
             reasons.append(f"{name} is in generation {process.generation}")
-        elif process.held != assignment:
-            reasons.append(f"{name} holds {brief(process.held)}, was assigned {brief(assignment)}")
+        elif process.owned != assignment:
+            reasons.append(f"{name} holds {brief(process.owned)}, was assigned {brief(assignment)}")
         # A target assignment (KIP-848) has no leader: there, the coordinator tells who must revoke.
         elif committed.leader is not None and process.revoked_in == committed.generation:
             reasons.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
@@ -112,7 +112,7 @@ def seen(processes: Mapping[str, MemberProcess]) -> list[str]:
     lines = []
     for name, process in sorted(processes.items()):
         error = f"; last error: {process.last_error}" if process.last_error else ""
-        lines.append(f"{name}: generation {process.generation}, holds {brief(process.held)}{error}")
+        lines.append(f"{name}: generation {process.generation}, holds {brief(process.owned)}{error}")
     return lines
 
 

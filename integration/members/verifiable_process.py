@@ -216,7 +216,7 @@ class EventTranslator:
     def __init__(self, client_id: str, log: Lookup, client: str = JAVA) -> None:
         self._client_id, self._log = client_id, log
         self._broker_assigned, self._tells_losses = client in BROKER_ASSIGNED, client == CONFLUENT_CONSUMER
-        self._held: set[TopicPartition] = set()
+        self._owned: set[TopicPartition] = set()
         self._read: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # (offset, bytes)
         self._generation, self._last_ns = -1, 0
 
@@ -235,24 +235,24 @@ class EventTranslator:
         rows = partitions_json(partitions)
         if name == "partitions_assigned":
             # Java calls it once per completed generation, even if nothing was added.
-            joined = self._joined(at_ms, self._held | partitions)
+            joined = self._joined(at_ms, self._owned | partitions)
             self._generation = -1 if joined is None else joined.generation
             common = {**self._at(at_ms, late=True), "generation": self._generation}
             if joined is not None:
                 common["member_id"] = joined.member_id
-            self._held |= partitions
+            self._owned |= partitions
             protocol = "" if joined is None else joined.protocol
-            yield "generation", {**common, "protocol": protocol, "partitions": partitions_json(self._held)}
+            yield "generation", {**common, "protocol": protocol, "partitions": partitions_json(self._owned)}
             yield "assigned_begin", {**common, "partitions": rows}
             yield "assigned_end", {**common, "partitions": rows}
         elif name in ("partitions_revoked", "partitions_lost"):
-            joined = self._joined(at_ms, self._held - partitions)
+            joined = self._joined(at_ms, self._owned - partitions)
             lost = name == "partitions_lost" or (joined is not None and joined.gone and not self._tells_losses)
             if joined is not None and joined.owns:
                 # An eager member revokes before it joins. A cooperative one revokes when it learns its new
                 # assignment, in a generation that it joined with its partitions.
                 self._generation = joined.generation
-            self._held -= partitions
+            self._owned -= partitions
             kind = "lost" if lost else "revoke"
             for edge in ("begin", "end"):
                 yield f"{kind}_{edge}", {**self._at(at_ms), "generation": self._generation, "partitions": rows}
@@ -332,7 +332,7 @@ class VerifiableProcess(MemberProcess):
 
     def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
-        self._said = stem.with_name(stem.name + ".out")
+        self._stdout_path = stem.with_name(stem.name + ".out")
         settings = stem.with_name(stem.name + ".properties") if config.access is None else StandardInput()
         if config.client in (JAVA, JAVA_CONSUMER):
             line = java_command(config, settings, self.output)
@@ -348,7 +348,7 @@ class VerifiableProcess(MemberProcess):
             self._commands = Commands(settings.text.encode("ascii"), more=False)
         else:
             self._commands = Commands(config.handed_over())
-        self.program = ChildProgram(line, self._said, stdin=self._commands.stdin)
+        self.program = ChildProgram(line, self._stdout_path, stdin=self._commands.stdin)
         self._commands.begun()
         self._translator = EventTranslator(config.member, log, config.client)
         pid = self.program.pid or 0
@@ -383,14 +383,14 @@ class VerifiableProcess(MemberProcess):
 
     def epitaph(self) -> str:
         """How it ended. It prints a fatal error among its JSON lines: Java the cause first, ours after its log."""
-        output = self._said.read_text("utf-8", "replace").splitlines()
+        output = self._stdout_path.read_text("utf-8", "replace").splitlines()
         lines = [line[:500] for line in output if line and not line.startswith("{")]
         ours = (line for line in lines if line.startswith(("error: ", "fenced: ")))
         self.last_error = next(ours, lines[0] if lines else self.last_error)
         return super().epitaph()
 
     def _translate(self, final: bool = False) -> None:
-        with self._said.open("rb") as file:
+        with self._stdout_path.open("rb") as file:
             file.seek(self._read)
             data = file.read()
         data = data[: data.rfind(b"\n") + 1]  # a torn last line waits for its rest, or remains after a kill

@@ -51,7 +51,9 @@ class Applied:
         """
         if not self.fault.ends and not self.over:
             raise ConfigError(f"{self.fault} lasts until it is healed: heal it, or give it a duration")
-        self._proxy.wait_for(lambda: self.over, timeout_s, lambda: f"{self.fault} is not over: {self._said}")
+        self._proxy.wait_for(
+            lambda: self.over, timeout_s, lambda: f"{self.fault} is not over: {self._effect_description}"
+        )
 
     def wait_hit(self, times: int = 1, timeout_s: float = 30) -> None:
         """Wait until the fault has hit this many times.
@@ -59,14 +61,16 @@ class Applied:
         Raises:
             NotOver: It hadn't by the deadline.
         """
-        self._proxy.wait_for(lambda: self.times >= times, timeout_s, lambda: f"{self.fault}: {self._said}")
+        self._proxy.wait_for(
+            lambda: self.times >= times, timeout_s, lambda: f"{self.fault}: {self._effect_description}"
+        )
 
     def heal(self) -> None:
         """End the fault unless it is over. Frames that it delays pass; connections that lost a frame to it end."""
         self._proxy.heal([self])
 
     @property
-    def _said(self) -> str:
+    def _effect_description(self) -> str:
         return (
             f"it took effect {self.times} times"
             if self.times

@@ -302,7 +302,7 @@ class _Told(Partitioner):
     """Wraps a partitioner that has no ``on_choice`` hook and reports each partition it chooses."""
 
     def __init__(self, inner: Partitioner, on_choice: Any) -> None:
-        self._inner, self._told = inner, on_choice
+        self._inner, self._on_choice = inner, on_choice
         if hasattr(inner, "on_new_batch"):
             # The producer looks for the hook by name, so we add it only if the inner partitioner has it.
             self.on_new_batch = inner.on_new_batch
@@ -310,7 +310,7 @@ class _Told(Partitioner):
     def partition(self, topic: str, key: Any, serialized_key: bytes | None, *rest: Any) -> int:
         """Return the inner partitioner's choice."""
         chosen: int = self._inner.partition(topic, key, serialized_key, *rest)
-        self._told(topic, serialized_key, chosen)
+        self._on_choice(topic, serialized_key, chosen)
         return chosen
 
 
@@ -414,13 +414,13 @@ class _Channel:
         return pending.future is None or bool(pending.future.is_done)
 
     def _chooser(self, name: str) -> Partitioner:
-        def told(_topic: str, _key: bytes | None, partition: int) -> None:
+        def note_choice(_topic: str, _key: bytes | None, partition: int) -> None:
             # The producer may ask twice for one record; the last answer counts.
             self._chosen = partition
 
         if "on_choice" in settings_of_partitioner(name):
-            return partitioner_named(name, on_choice=told)
-        return _Told(partitioner_named(name), told)
+            return partitioner_named(name, on_choice=note_choice)
+        return _Told(partitioner_named(name), note_choice)
 
     def _note(self, record: Record, error: BaseException) -> None:
         self._refused = self._refused or denied(self._connection, error, Right("Write", "Topic", record.topic))

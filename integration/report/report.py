@@ -18,7 +18,7 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.output import printable
 
 from ..checker import LAWS, Interval, Verdict, laws
-from ..checker.laws.told import told
+from ..checker.laws.told import description
 from ..checker.rebalance_costs import STATES
 from ..history import History
 from .side_by_side import Row, compared, result_words, row_of
@@ -271,7 +271,9 @@ def render_html(report: Report) -> str:
     """The page. It has no scripts, links or downloads."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
-    environment.globals.update(law_rows=law_rows, says=_says(), told=told, zip=zip, style=Markup(STYLE + PAGE))
+    environment.globals.update(
+        law_rows=law_rows, says=_says(), description=description, zip=zip, style=Markup(STYLE + PAGE)
+    )
     page: str = environment.from_string(template).render(report=report)
     return page
 
@@ -338,7 +340,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     lines = [f"verdict {word}: {verdict.words}"]
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
-        lines += [f"    witness {told(witness)}" for witness in violation.witnesses]
+        lines += [f"    witness {description(witness)}" for witness in violation.witnesses]
     lines += [f"  unknown: {reason}" for reason in verdict.unknown]
     lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
     return [printable(line) for line in (*lines, *(f"  {fact}" for fact in verdict.facts))]

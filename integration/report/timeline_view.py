@@ -143,7 +143,7 @@ def _row(its: list[Span], excused: Excuses) -> list[tuple[str, str, int, int, st
     latest: Span | None = None
     for span in its:
         interval = span.interval
-        bars.append((OWNED, interval.member, interval.start_ns, interval.end_ns, _told(interval)))
+        bars.append((OWNED, interval.member, interval.start_ns, interval.end_ns, _description(interval)))
         if span.zombie is not None:
             from_ns, to_ns = max(span.zombie[0], interval.start_ns), min(span.zombie[1], interval.end_ns)
             lasts = f"{(to_ns - from_ns) / 1e6:.0f} ms"
@@ -185,7 +185,7 @@ def _of_generation(event: Event) -> str:
     return f"generation {event.data['generation']}: {event.data.get('protocol', '')}, members {members}"
 
 
-def _told(interval: Interval) -> str:
+def _description(interval: Interval) -> str:
     length = (interval.end_ns - interval.start_ns) / 1e9
     what = f"{interval.topic}-{interval.partition} at {interval.member} for {length:.3f} s"
     return f"{what}, from generation {interval.generation_start}, {interval.end_kind}"

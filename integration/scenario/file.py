@@ -328,11 +328,11 @@ _CONVERTER.register_structure_hook_func(lambda wanted: wanted == do.Action, _act
 
 def _all_of(error: cattrs.BaseValidationError) -> list[str]:
     """Every mistake that cattrs found, with its place."""
-    mistakes = [message.rpartition(" @ $") for message in cattrs.transform_error(error, format_exception=_said)]
+    mistakes = [message.rpartition(" @ $") for message in cattrs.transform_error(error, format_exception=_message)]
     return [f"{place.removeprefix('.')}: {mistake}" if place else mistake for mistake, _, place in mistakes]
 
 
-def _said(error: BaseException, _: type[Any] | None) -> str:
+def _message(error: BaseException, _: type[Any] | None) -> str:
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         names = ", ".join(attribute.name for attribute in fields(error.cl))
         return f"no field {', '.join(map(repr, sorted(error.extra_fields)))}; known: {names}"

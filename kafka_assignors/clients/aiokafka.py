@@ -245,7 +245,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
             return [(m, instance_id, read_subscription(data)) for m, (instance_id, data) in response.items()], []
         joined, garbage = [], []
         for member_id, member in members.items():
-            fields = self._strategy.said(member.user_data)
+            fields = self._strategy.compact_data(member.user_data)
             topics = tuple(member.subscription)
             sent = Subscription(topics, member.user_data, fields.owned, fields.generation, fields.rack)
             joined.append((member_id, fields.instance_id, sent))

@@ -164,11 +164,11 @@ class Connection:
 
     def librdkafka(self) -> dict[str, str]:
         """Configuration for confluent-kafka's clients."""
-        return {row.librdkafka[0]: self._held()[name] for name, row in NAMES.items() if name in self._held()}
+        return {row.librdkafka[0]: self._settings()[name] for name, row in NAMES.items() if name in self._settings()}
 
     def java(self) -> dict[str, str]:
         """Configuration for Java's clients. Stores are inline PEM, so the client's host needs no files."""
-        values = self._held()
+        values = self._settings()
         config = {row.java: values[name] for name, row in NAMES.items() if row.java is not None and name in values}
         if self.hostname_check == "none":
             config["ssl.endpoint.identification.algorithm"] = ""
@@ -219,7 +219,7 @@ class Connection:
                 context.load_cert_chain(path, password=self.key_password or "")
         return context
 
-    def _held(self) -> dict[str, str]:
+    def _settings(self) -> dict[str, str]:
         """Field -> value, for fields that differ from every client's default."""
         default = {f.name: f.default for f in fields(self)}
         return {n: str(v) for n in NAMES if (v := getattr(self, n)) is not None and v != default[n]}
@@ -227,7 +227,7 @@ class Connection:
     def _python(self, client: str, bootstrap: object) -> dict[str, Any]:
         config: dict[str, Any] = {
             getattr(NAMES[name], client): int(value) if value.isdecimal() and name not in _TEXT else value
-            for name, value in self._held().items()
+            for name, value in self._settings().items()
             if getattr(NAMES[name], client) is not None
         }
         config["bootstrap_servers"] = bootstrap

@@ -68,7 +68,7 @@ class BrokerSide(Strategy):
 
     def configure(self) -> None:
         self._ids, self._order, self._alike = self.given.topic_ids, self.given.order, self.given.alike
-        self._known = frozenset(self.options.get("topic_ids") or ())
+        self._topics_with_id = frozenset(self.options.get("topic_ids") or ())
 
     def assign(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
         group = decoded.group
@@ -99,7 +99,7 @@ class BrokerSide(Strategy):
         topics = {topic for member in group.members for topic in member.topics if topic in group.partitions}
         if self._ids is None and len(topics) < 2:
             return TopicIds(dict.fromkeys(topics, "A" * 22))  # one topic is alone in every order
-        if missing := sorted(topics - self._known):
+        if missing := sorted(topics - self._topics_with_id):
             raise ConfigError(
                 f"topic_ids lacks {missing[0]!r}; the broker breaks ties by topic ids: give topic -> id, as "
                 "kafka-topics.sh --describe prints it"

@@ -66,7 +66,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
         number = {topic: t for t, topic in enumerate(topics)}
         if len({frozenset(topic_tuple) for topic_tuple in distinct}) > 1:
             return None
-        holder = _held(name, [subscriptions[m] for m in order], number, counts)
+        holder = _holders(name, [subscriptions[m] for m in order], number, counts)
         if holder is None:
             return None
         owner = _Optimum(topics, counts, [names[m] for m in order], holder).owners()
@@ -125,7 +125,7 @@ def _takers(topics: Sequence[str], readers: Sequence[frozenset[str]]) -> Iterabl
     return [[m for m, subscription in enumerate(readers) if topic in subscription] for topic in topics]
 
 
-def _held(
+def _holders(
     name: str, subscriptions: Sequence[Subscription], number: Mapping[str, int], counts: Sequence[int]
 ) -> list[int] | None:
     """The owner of each position, -1 if it has none; None if a claim is not regular, or if options were sent."""

@@ -416,7 +416,7 @@ class ByWork(Strategy):
         since = NO_GENERATION if owned is None else generation
         return carried.encode_within(owned or (), since, rack, instance_id, options_.tell(self.told_options()))
 
-    def said(self, user_data: bytes | None) -> compact.CompactData:
+    def compact_data(self, user_data: bytes | None) -> compact.CompactData:
         return carried.claims(user_data, {})
 
     def told_by(self, user_data: bytes | None) -> bytes:
@@ -453,10 +453,10 @@ class ByWork(Strategy):
                 continue
             revokes = _revoked(subscription) or (eager and not subscription.owned)
             again = super()._again(subscription, tps, generation, partitions)._replace(owned=() if revokes else tps)
-            if not (user_data.garbage or user_data.said.garbage):
+            if not (user_data.garbage or user_data.compact_data.garbage):
                 rack, instance_id, options = (
-                    user_data.said.rack,
-                    user_data.said.instance_id,
+                    user_data.compact_data.rack,
+                    user_data.compact_data.instance_id,
                     self.told_by(subscription.user_data),
                 )
                 claims = compact.encode(_whole(tps) if revokes else (), generation, rack, instance_id, options)
@@ -488,7 +488,7 @@ class ByWork(Strategy):
             if why:
                 text = f"figures of member {member_id!r} can't be read: {why}; ignored"
                 facts.append(Fact("options-unread", member_id, text))
-                user_data = carried.ByWorkData(user_data.said)
+                user_data = carried.ByWorkData(user_data.compact_data)
             heard.append((member_id, sent, user_data))
         figures = {name: value for name, value in merge.inputs(heard, counts).items() if name in defaults}
         return winner.with_options(**{**winner.options, **figures}) if figures else winner, facts_.ordered(facts)
@@ -522,7 +522,7 @@ class ByWork(Strategy):
             # Above `MOST` no weights are told, and reading the assignment by names would take a tenth of the time.
             small = every <= balance.MOST
             given = claims.indexed.assignment(owner) if small else {m.member_id: {} for m in claims.indexed.members}
-            user_data = balance.told(standing, model.weights() if small else {}, given)
+            user_data = balance.encode_for_members(standing, model.weights() if small else {}, given)
             written = {member: with_user_data(data, user_data[member]) for member, data in written.items()}
         return written, facts_.ordered(placing.facts_of(model))
 

@@ -189,7 +189,7 @@ class Strategy:
         since = NO_GENERATION if kept is None else generation
         return compact.encode_within(kept or (), since, rack, instance_id, options_.tell(self.told_options()))
 
-    def said(self, user_data: bytes | None) -> compact.CompactData:
+    def compact_data(self, user_data: bytes | None) -> compact.CompactData:
         """The fields of our user data besides claims: generation, rack, instance id; empty for other user data."""
         return compact.CompactData() if self.name in userdata.JAVAS else compact.decode(user_data, {})
 

@@ -48,7 +48,7 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         common = kind(**{f.name: given.pop(f.name) for f in shared})
         require_color(common.color)
         with configured(quiet=common.quiet, verbose=common.verbose, color=common.color):
-            raise typer.Exit(_told(lambda: function(common, **given)))
+            raise typer.Exit(_exit_code(lambda: function(common, **given)))
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -76,10 +76,10 @@ def guarded(app: Callable[..., Any], arguments: Sequence[str] | None = None, nam
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal in ASCII must not end a command
     with ended_by_signals():
-        return _told(lambda: app(arguments, prog_name=name, standalone_mode=False) or YES)
+        return _exit_code(lambda: app(arguments, prog_name=name, standalone_mode=False) or YES)
 
 
-def _told(run: Callable[[], int]) -> int:
+def _exit_code(run: Callable[[], int]) -> int:
     """The exit code of what runs; if it fails, the reason is printed."""
     try:
         code = run()

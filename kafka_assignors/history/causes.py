@@ -105,9 +105,11 @@ def causes(
 
 def _of_topics(before: GroupGeneration, end: GroupGeneration) -> Iterator[Cause]:
     """Topics that grew or went, as far as assignments show it: the log has no partition counts."""
-    if not before.held and before.value.leader is not None:
+    if not before.last_owners and before.value.leader is not None:
         return  # a leader that knew no topic yet
-    was, holdings, has = (Counter(tp.topic for tp in owners) for owners in (before.owners, before.held, end.owners))
+    was, holdings, has = (
+        Counter(tp.topic for tp in owners) for owners in (before.owners, before.last_owners, end.owners)
+    )
     still = frozenset[str]().union(*before.topics.values()) & frozenset[str]().union(*end.topics.values())
     for topic in sorted(still):
         if has[topic] > holdings[topic]:
@@ -144,8 +146,8 @@ class Restarts:
     def __init__(self) -> None:
         self._left: list[tuple[int, Cause]] = []  # when each was found gone, in order
 
-    def told(self, ts_ms: int, causes: Iterable[Cause]) -> tuple[Cause, ...]:
-        """The last causes of a rebalance at a time: those of the log, or a member that is back, or unexplained."""
+    def final_causes(self, ts_ms: int, causes: Iterable[Cause]) -> tuple[Cause, ...]:
+        """The final causes of a rebalance at a time: those of the log, or a member that is back, or unexplained."""
         causes = list(causes)
         left = [(ms, gone) for ms, gone in self._left if ts_ms - ms <= RESTART_MS]
         left += [(ts_ms, cause) for cause in causes if cause.kind in _GONE]

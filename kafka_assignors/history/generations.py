@@ -61,9 +61,9 @@ class GroupGeneration:
     committed: Committed
     called: Mapping[str, str]  # holder -> name
     members: Mapping[str, CommittedMember]  # holder -> member
-    said: Mapping[str, Subscription | None]  # holder -> subscription; None: not the consumer protocol's bytes
+    subscriptions: Mapping[str, Subscription | None]  # holder -> subscription; None: not the consumer protocol's bytes
     owners: Mapping[TopicPartition, str]  # topic-partition -> holder
-    held: Mapping[TopicPartition, str] = field(
+    last_owners: Mapping[TopicPartition, str] = field(
         default_factory=dict
     )  # the same, plus the last holders of partitions without an owner
 
@@ -87,14 +87,14 @@ class GroupGeneration:
         """Holder -> its subscription; without holders whose bytes are not the consumer protocol's."""
         return {
             holder: frozenset(subscription.topics)
-            for holder, subscription in self.said.items()
+            for holder, subscription in self.subscriptions.items()
             if subscription is not None
         }
 
     @property
     def claimed(self) -> bool:
         """Whether a member kept partitions when it joined: members of a cooperative assignor do, eager ones don't."""
-        return any(subscription is not None and subscription.owned for subscription in self.said.values())
+        return any(subscription is not None and subscription.owned for subscription in self.subscriptions.values())
 
     def rewrites(self, before: GroupGeneration) -> bool:
         """Whether it is `before` written again: the same assignment, and nobody joined.
@@ -108,7 +108,7 @@ class GroupGeneration:
             same = self.called.keys() == before.called.keys() and self.owners == before.owners
             return same and self.number == before.number
         news = {m.member_id for m in self.members.values()} - {m.member_id for m in before.members.values()}
-        idle = not any(self.committed.held[h] for h, member in self.members.items() if member.member_id in news)
+        idle = not any(self.committed.assignments[h] for h, member in self.members.items() if member.member_id in news)
         return not news or (self.number == before.number and idle)
 
 

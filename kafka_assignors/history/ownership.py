@@ -44,7 +44,7 @@ class Committed:
         joined_ms: Wall clock at which the join completed; None if the record lacks it.
         members: holder -> member id; a holder is an instance id, else a member id.
         timeouts: holder -> the shorter of its session and rebalance timeouts, ms, if known.
-        held: The assignment of each holder.
+        assignments: The assignment of each holder.
         commits: Commits made in this generation.
         eager: Whether all its members gave up their partitions before they joined.
     """
@@ -55,7 +55,7 @@ class Committed:
     joined_ms: int | None
     members: Mapping[str, str]
     timeouts: Mapping[str, int]
-    held: Mapping[str, frozenset[TopicPartition]]
+    assignments: Mapping[str, frozenset[TopicPartition]]
     commits: Mapping[TopicPartition, Commits] = field(default_factory=dict)
     eager: bool = False
 
@@ -66,7 +66,7 @@ class Committed:
 
     def last_seen_ms(self, holder: str) -> int | None:
         """Time at which a member is last known to have been in the group: the join, or its last commit."""
-        times = [self.commits[tp].last_ms for tp in self.held.get(holder, ()) if tp in self.commits]
+        times = [self.commits[tp].last_ms for tp in self.assignments.get(holder, ()) if tp in self.commits]
         return max([*times, *filter(None, [self.joined_ms])], default=None)
 
 
@@ -111,7 +111,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     all_intervals: list[LoggedInterval] = []
     last_ns, number = 0, None
     for now in log:
-        there = {(holder, tp) for holder, tps in now.held.items() for tp in tps}
+        there = {(holder, tp) for holder, tps in now.assignments.items() for tp in tps}
         again, number = now.generation == number, now.generation  # a generation that is written again stops nobody
         for key in set(running) if now.eager and not again else running.keys() - there:
             ended = running.pop(key)

@@ -139,7 +139,9 @@ def of_generations(
     """The rebalances in a group's generations, in order; arguments and cost as of `rebalances`."""
     restarts, pairs = Restarts(), list(apart(generations, whole=whole))
     first = max(0, len(pairs) - last) if last else 0
-    explained = [replace(rebalance, causes=restarts.told(rebalance.ts_ms, rebalance.causes)) for rebalance, _ in pairs]
+    explained = [
+        replace(rebalance, causes=restarts.final_causes(rebalance.ts_ms, rebalance.causes)) for rebalance, _ in pairs
+    ]
     return [
         replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(explained, pairs, strict=True))[first:]
     ]
@@ -170,10 +172,10 @@ def apart(
     at = 0
     for rounds in rebalanced:
         if (rounds[0].ts_ms, _numbers(rounds)) not in exclusions:
-            yield _told(whole, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
+            yield _rebalance(whole, before, rounds, gone[at], spans), partial(_least, before, rounds[-1])
         # A withheld partition keeps its last holder until a member gets it.
-        holders = before.held if before is not None and rounds[-1].called else {}
-        before = replace(rounds[-1], held={**holders, **rounds[-1].owners})
+        holders = before.last_owners if before is not None and rounds[-1].called else {}
+        before = replace(rounds[-1], last_owners={**holders, **rounds[-1].owners})
         at += len(rounds)
 
 
@@ -196,7 +198,7 @@ def rounds_of(generations: Sequence[GroupGeneration]) -> Iterator[list[GroupGene
         yield rounds
 
 
-def _told(
+def _rebalance(
     whole: bool,
     before: GroupGeneration | None,
     rounds: Sequence[GroupGeneration],
@@ -222,7 +224,7 @@ def _told(
     )  # fmt: skip
     if before is None:
         return rebalance
-    moved = [(tp, old) for tp, old in before.held.items() if tp in end.owners and end.owners[tp] != old]
+    moved = [(tp, old) for tp, old in before.last_owners.items() if tp in end.owners and end.owners[tp] != old]
     living = sum(old in end.called for _, old in moved)
     return replace(
         rebalance, moved=len(moved), living=living, withheld=len(_withheld(before, end)),
@@ -271,7 +273,9 @@ def _withheld(before: GroupGeneration, end: GroupGeneration) -> set[TopicPartiti
     if end.value.leader is None or not end.claimed:
         return set()
     there = {tp.topic for tp in end.owners}  # a topic without any owner is unassigned, not handed over
-    return {tp for tp, old in before.held.items() if tp not in end.owners and tp.topic in there and old in end.called}
+    return {
+        tp for tp, old in before.last_owners.items() if tp not in end.owners and tp.topic in there and old in end.called
+    }
 
 
 def _expired_ms(before: GroupGeneration, gone: Mapping[str, str], spans: Sequence[LoggedInterval]) -> float | None:
@@ -299,10 +303,10 @@ def _missing(before: GroupGeneration | None, now: GroupGeneration) -> tuple[int,
 
 def _eager(before: GroupGeneration | None, now: GroupGeneration) -> bool | None:
     """Whether the members are eager: cooperative members claim partitions as they join, eager ones have revoked all."""
-    holders = {owner for owner in before.held.values() if owner in now.called} if before else set()
+    holders = {owner for owner in before.last_owners.values() if owner in now.called} if before else set()
     claims = [
         bool(subscription.owned)
-        for holder, subscription in now.said.items()
+        for holder, subscription in now.subscriptions.items()
         if subscription is not None and holder in holders
     ]
     return not any(claims) if claims else None
@@ -321,17 +325,17 @@ def _least(before: GroupGeneration | None, end: GroupGeneration) -> int | None:
     """
     if before is None or not end.called or end.value.protocol not in _BY_COUNTS or len(end.owners) > _MOST_PLANNED:
         return None
-    if any(subscription is None or subscription.rack for subscription in end.said.values()):
+    if any(subscription is None or subscription.rack for subscription in end.subscriptions.values()):
         return None
     owned: dict[str, list[TopicPartition]] = {}
-    for tp, holder in before.held.items():
+    for tp, holder in before.last_owners.items():
         owned.setdefault(holder, []).append(tp)
     counts: Counter[str] = Counter()
     for tp in end.owners.keys() | _withheld(before, end):
         counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
     members = [
         Member(holder, subscription.topics, None, None, owned.get(holder, ()), 1 if holder in owned else -1)
-        for holder, subscription in end.said.items()
+        for holder, subscription in end.subscriptions.items()
         if subscription is not None
     ]
     return least_moves(Group(members, counts)) if members else None

@@ -94,7 +94,7 @@ def of_classic(  # one generation before, its rounds, and who is who in them
 
 
 def _owners(generation: Committed) -> dict[TopicPartition, str]:
-    return {tp: holder for holder, tps in generation.held.items() for tp in tps}
+    return {tp: holder for holder, tps in generation.assignments.items() for tp in tps}
 
 
 def _part(what: str, at_least_ms: float, at_most_ms: float | None, who: Iterable[str]) -> StopPart:
@@ -140,7 +140,7 @@ class HandOvers:
             before: The member before it; None if it was not in the group.
             after: The member now; None if it is not in the group.
         """
-        had, has = _held(before), _held(after)
+        had, has = _owned_partitions(before), _owned_partitions(after)
         for tp in had - has:
             self._released[tp] = ts_ms
         for tp in has - had:
@@ -149,7 +149,7 @@ class HandOvers:
                 self.done.append(HandOver(tp, epoch, after.client_id or after.member_id, released_ms, ts_ms))
 
 
-def _held(member: BrokerMember | None) -> frozenset[TopicPartition]:
+def _owned_partitions(member: BrokerMember | None) -> frozenset[TopicPartition]:
     return frozenset() if member is None else member.assigned | member.revoking
 
 

@@ -40,7 +40,7 @@ class Replayable:
 
     Args:
         number: Its number within the group, from 0.
-        told: What happened in it, without its causes: they are in `trigger`.
+        outcome: What happened in it, without its causes: they are in `trigger`.
         trigger: The difference from the rebalance before; see `schema.REBALANCES`.
         begin_ns: Time at which its first generation was committed; monotonic, ns.
         protocol: The elected assignor.
@@ -56,7 +56,7 @@ class Replayable:
     run: str
     group: str
     number: int
-    told: history.Rebalance
+    outcome: history.Rebalance
     trigger: str
     begin_ns: int
     protocol: str
@@ -71,7 +71,7 @@ class Replayable:
     @property
     def rounds(self) -> tuple[int, ...]:
         """Its generations, in order."""
-        return self.told.generations
+        return self.outcome.generations
 
     @property
     def generation(self) -> int:
@@ -79,12 +79,12 @@ class Replayable:
         return self.rounds[-1]
 
     @property
-    def known(self) -> bool:
+    def complete(self) -> bool:
         """Whether all inputs for a replay are known."""
         return self.partitions is not None and all(subscription is not None for _, _, subscription in self.members)
 
 
-def told(events: DataFrame) -> DataFrame:
+def event_rows(events: DataFrame) -> DataFrame:
     """The rows of all groups that `of_group` needs beside their commits."""
     detail = sf.col("detail")
     return events.where(sf.col("kind").isin(*_TOLD) & sf.col("group").isNotNull()).select(
@@ -102,7 +102,7 @@ def of_group(
     Args:
         run: The run.
         group: The group.
-        rows: Rows of `told` and of `committed.commits` in any order.
+        rows: Rows of `event_rows` and of `committed.commits` in any order.
         counts: The partition counts that the run saw.
 
     Cost: O(generations x (members + partitions)).
@@ -208,7 +208,7 @@ def _rebalances(
 
 
 def _members(generation: GroupGeneration) -> Iterator[tuple[str, str, Subscription | None]]:
-    for holder, subscription in generation.said.items():
+    for holder, subscription in generation.subscriptions.items():
         # A replay makes its own claims.
         plain = (
             None

@@ -63,7 +63,7 @@ def collect(events: DataFrame) -> Decided:
     `MOST_GENERATIONS`; that of the driver is O(generations x partitions) of the results.
     """
     events, left_out = _lately(events)
-    rows = decided.told(events).unionByName(committed.commits(events), allowMissingColumns=True)
+    rows = decided.event_rows(events).unionByName(committed.commits(events), allowMissingColumns=True)
     decisions = rows.groupBy("run", "group").applyInArrow(_deciding(_counts(events)), _FOUND).collect()
     rebalances, intervals = [], []
     for _, _, pickled in sorted(decisions):
@@ -232,8 +232,8 @@ def per_rebalance(
         firsts = [bisect_left(starts, r.begin_ns, key=lambda start: start.start_ns) for r in group_rebalances]
         for rebalance, first, end in zip(group_rebalances, firsts, [*firsts[1:], len(starts)], strict=True):
             mine = starts[first:end]
-            outcome, fewest = rebalance.told, rebalance.told.fewest
-            if fewest is None and rebalance.known:  # racks or work decide: what the optimum would have moved
+            outcome, fewest = rebalance.outcome, rebalance.outcome.fewest
+            if fewest is None and rebalance.complete:  # racks or work decide: what the optimum would have moved
                 fewest = len(moves(before, answer("sticky", rebalance, before, generation)))
             stops = [[value for start in mine if (value := getattr(start, name)) is not None]
                      for name in ("stop_ms", "at_least_ms", "at_most_ms", "downtime_ms")]  # fmt: skip
@@ -254,7 +254,7 @@ def what_if(
     """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances, replayed under each assignor from the first on.
 
     Args:
-        rebalances: The result of `collect`. A group's replay ends before its first rebalance that is not `known`.
+        rebalances: The result of `collect`. A group's replay ends before its first rebalance that is not `complete`.
         loads: Measured load per topic-partition; an absent one counts as 0.
         assignors: Names of `strategies.STRATEGIES`.
     """
@@ -263,7 +263,7 @@ def what_if(
         before: dict[str, Owners] = {name: {} for name in names}
         generation = NO_GENERATION
         for rebalance in log:
-            if not rebalance.known:
+            if not rebalance.complete:
                 break
             for name in names:
                 after = answer(name, rebalance, before[name], generation)

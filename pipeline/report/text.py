@@ -99,11 +99,11 @@ def _show_groups(summary: dict[str, Any]) -> None:
         [
             (
                 *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
-                _known(row["min_moves"]),
+                _cell_text(row["min_moves"]),
                 str(row["returned"]),
                 span(row["stop_ms"], row["stop_at_least_ms"], row["stop_at_most_ms"]),
                 "?" if row["tp_downtime_ms"] is None else f"{row['tp_downtime_ms']:.1f}",
-                _known(row["assign_us"]),
+                _cell_text(row["assign_us"]),
             )
             for row in summary["rebalances"]
         ],
@@ -154,7 +154,7 @@ def span(exact: float | None, at_least: float, at_most: float | None, unit: str 
     return f"{at_least:,.0f} to {at_most:,.0f}{unit}" if at_most else "–"
 
 
-def _known(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return "?" if value is None else str(value)
 
 

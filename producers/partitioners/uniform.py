@@ -208,11 +208,11 @@ class _Fallbacks:
     """Logs once per topic and reason that records are placed without lag."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._warnings: set[tuple[str, str]] = set()
 
     def tell(self, topic: str, kind: str, sentence: str) -> None:
-        if (topic, kind) not in self._told:
-            self._told.add((topic, kind))
+        if (topic, kind) not in self._warnings:
+            self._warnings.add((topic, kind))
             log.warning("lag of topic %r %s; its records without a key are placed by KIP-794 alone", topic, sentence)
 
 

@@ -82,7 +82,7 @@ def test_why_tells_the_known_figures(read: Read) -> None:
 
 
 def test_watch_tells_the_rebalances_of_why(read: Read) -> None:
-    view = GroupView("g", "Stable", "range", (), (), (), tuple(read.meter.told), True).as_json()
+    view = GroupView("g", "Stable", "range", (), (), (), tuple(read.meter.rebalances), True).as_json()
     same = ("generations", "moved", "living", "returned", "withheld", "ownerless", "eager", "at_least_ms", "at_most_ms")
     told, why = (
         [[each[name] for name in same] for each in rows] for rows in (view["rebalances"], read.why["rebalances"])
@@ -92,7 +92,7 @@ def test_watch_tells_the_rebalances_of_why(read: Read) -> None:
     counted = [each for each in view["rebalances"] if each["members"] and not each["rewritten"]]
     assert len(counted) == KNOWN[read.name].rebalances
     assert sum(each["needless"] for each in counted) == KNOWN[read.name].needless
-    lines = list(news(GroupView("g", "Stable", "range", (), (), (), tuple(read.meter.told), True)))
+    lines = list(news(GroupView("g", "Stable", "range", (), (), (), tuple(read.meter.rebalances), True)))
     assert sum(int(n) for line in lines for n in re.findall(r"moved (\d+)", line)) == KNOWN[read.name].moves
     assert sum(int(n) for line in lines for n in re.findall(r"needless (\d+)", line)) == KNOWN[read.name].needless
 

@@ -81,7 +81,7 @@ class PlacedBroker(Broker):
     _node: Place
     _route: Route
     _timeout_s: float
-    _held: ExitStack | None = None  # the port where a proxy may listen
+    _reservation: ExitStack | None = None  # the port where a proxy may listen
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -113,11 +113,11 @@ class PlacedBroker(Broker):
     def _take(self, route: Route) -> None:
         """Use this route, and reserve its advertised port for a proxy."""
         self._release()
-        self._route, self._held = route, hold([route.advertised])
+        self._route, self._reservation = route, hold([route.advertised])
 
     def _release(self) -> None:
-        if self._held is not None:
-            self._held.close()
+        if self._reservation is not None:
+            self._reservation.close()
 
     def _start(self) -> None:
         self._node.launch(self.bootstrap)

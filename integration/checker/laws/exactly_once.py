@@ -24,11 +24,11 @@ class _Exclusion(NamedTuple):
 
     Args:
         event: The record of the coordinator that excludes it.
-        told: What it says.
+        reason: What it says.
     """
 
     event: Event
-    told: str
+    reason: str
 
 
 def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
@@ -121,7 +121,7 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
         begin, (by, _) = begun[process, number], min(late, key=lambda pair: pair[0].event.mono_ns)
         message = (
             f"{process[0]} began to commit transaction {number} {(begin.mono_ns - by.event.mono_ns) / MS:.0f} ms after "
-            f"{by.told}, yet {len(late)} output(s) of it are read with read_committed"
+            f"{by.reason}, yet {len(late)} output(s) of it are read with read_committed"
         )
         shown = [output for _, output in late[:SHOWN]]
         findings.broken("X2", message, by.event, begin, done.get((process, number)), *shown)

@@ -187,10 +187,14 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
     findings.judged(law)
     bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
     if silent_ms > latest:
-        message = f"the group removed {trigger.member} {silent_ms:.0f} ms after its {_told(silent)}, not {bounds}"
+        message = (
+            f"the group removed {trigger.member} {silent_ms:.0f} ms after its {_trigger_name(silent)}, not {bounds}"
+        )
         findings.broken(law, message, silent, without.event)
     elif earliest is not None and after_ms < earliest:
-        message = f"the group removed {trigger.member} {after_ms:.0f} ms after its {_told(trigger)}, not {bounds}"
+        message = (
+            f"the group removed {trigger.member} {after_ms:.0f} ms after its {_trigger_name(trigger)}, not {bounds}"
+        )
         findings.broken(law, message, trigger, without.event)
 
 
@@ -239,7 +243,7 @@ def topics_noticed(transition: Transition, findings: Findings) -> None:
         after_ms = None if seen is None else (seen.completed_ns - made_ns) / MS
         if after_ms is None or after_ms > latest:
             message = (
-                f"{topic} had {count} partitions after its {_told(trigger)}, and the group assigned them "
+                f"{topic} had {count} partitions after its {_trigger_name(trigger)}, and the group assigned them "
                 + ("never" if after_ms is None else f"{after_ms:.0f} ms later")
                 + f", not within {latest} ms"
             )
@@ -353,11 +357,11 @@ def _interrupts(trigger: Event) -> bool:
 def _causes(transition: Transition) -> str:
     """The trigger and the requests of a transition, in words."""
     requests, early = len(transition.requests), len(transition.requests) - transition.due_requests
-    causes = [f"one {_told(transition.triggers[0])}"] if transition.triggers else []
+    causes = [f"one {_trigger_name(transition.triggers[0])}"] if transition.triggers else []
     if requests:
         causes.append("one rebalance request" if requests == 1 else f"{requests} rebalance requests")
     return " and ".join(causes) + (f" ({early} too early or repeated)" if early else "")
 
 
-def _told(trigger: Event) -> str:
+def _trigger_name(trigger: Event) -> str:
     return str(trigger.data.get("fault") or trigger.data.get("change") or trigger.kind).replace("_", " ")

@@ -15,7 +15,7 @@ _MOST = 200
 """Maximum length, in characters, of an event without words of its own."""
 
 
-def told(event: Event) -> str:
+def description(event: Event) -> str:
     """One line with the event's time, source, number in its file, and content."""
     at = datetime.fromtimestamp(event.ts_ns / 1e9, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
     who = event.member if event.src == "member" and event.member else _SOURCES.get(event.src, event.src)

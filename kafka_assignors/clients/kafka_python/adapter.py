@@ -352,6 +352,6 @@ class Cooperative(Assignor):
             coordinator = self._attached()
             if coordinator is None or not private.membership.is_cooperative(coordinator):
                 return ()
-            owned = private.membership.held(coordinator, owned)
+            owned = private.membership.consumable_partitions(coordinator, owned)
         # Partitions of topics that it no longer subscribes to were revoked before this join.
         return [(topic, partition) for topic, partition in owned if topic in topics]

@@ -45,7 +45,7 @@ class CommitQueue:
     """
 
     def __init__(self, coordinator: Any) -> None:
-        self._known = weakref.ref(coordinator)  # no consumer is kept alive
+        self._reference = weakref.ref(coordinator)  # no consumer is kept alive
         self._last: Future | None = None
         self.giving: Collection[Any] = ()
         """What the member owned before the assignment that it adopts now: its callbacks may commit it."""
@@ -98,7 +98,7 @@ class CommitQueue:
 
     @property
     def _coordinator(self) -> Any:
-        return self._known()
+        return self._reference()
 
     @property
     def pending(self) -> bool:

@@ -116,7 +116,7 @@ class MemberByWork(Cooperative):
         # In a generation that another assignor of the list assigned, this one's figures are outdated, and its leader
         # would not move by work.
         if self._loop.due(now) and private.membership.is_in_generation(coordinator, self._generation):
-            owned = private.membership.held(coordinator, self._owned or ())
+            owned = private.membership.consumable_partitions(coordinator, self._owned or ())
             resting = self._figures.rests.resting(owned, now)
             if owned and len(resting) == len(owned):
                 return  # none of them may move
@@ -132,7 +132,7 @@ class MemberByWork(Cooperative):
 
     def _work_of(self, owned: Collection[tuple[str, int]], now: float) -> float | None:
         """The work of these partitions as far as it is known; None if nothing is."""
-        weights = self._source.known(owned, self._generation, now)
+        weights = self._source.weights(owned, self._generation, now)
         works = [float(weights[topic][p]) for topic, p in owned if topic in weights and p < len(weights[topic])]
         works = [work for work in works if not math.isnan(work)]
         return sum(works) if works else None

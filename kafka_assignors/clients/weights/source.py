@@ -51,13 +51,13 @@ class WeightSource:
         given = {"weights": weights, "weights_file": weights_file, "meter": meter}
         if len(several := [keyword for keyword, value in given.items() if value is not None]) > 1:
             raise ConfigError(f"give {several[0]} or {several[1]}, not both")
-        self._name, self._of, self._said = name, of, ""
+        self._name, self._of, self._last_warning = name, of, ""
         self._callable = weights if callable(weights) else None
         self._fixed = {} if callable(weights) else choice.arrays(checked(weights))
         self._file = None if weights_file is None else fspath(weights_file)
         self.meter = None if meter is None else Meter(meter)
 
-    def known(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> Mapping[str, Floats]:
+    def weights(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> Mapping[str, Floats]:
         """What this member knows; nothing where its source fails, which is warned of once.
 
         Args:
@@ -75,7 +75,7 @@ class WeightSource:
             if isinstance(file_weights, weights_file_.NoWeights):
                 self.warn(f"{file_weights}; this member sends no weights", once=file_weights.kind)
                 return {}
-            self._said = ""
+            self._last_warning = ""
             return choice.arrays({topic: list(topic_weights) for topic, topic_weights in file_weights.topics.items()})
         if self._callable is None:
             return self._fixed
@@ -85,14 +85,14 @@ class WeightSource:
             why = f"{type(error).__name__}: {error}"
             self.warn(f"the callable for {self._of} failed: {why}; this member sends no {self._of}")
             return {}
-        self._said = ""
+        self._last_warning = ""
         return weights
 
     def warn(self, text: str, once: str = "") -> None:
         """Log a warning, unless the last one was about the same: `once`, or `text` without it."""
-        if (about := once or text) != self._said:
+        if (about := once or text) != self._last_warning:
             log.warning("%s: %s", self._name, text)
-        self._said = about
+        self._last_warning = about
 
 
 class Figures:
@@ -151,8 +151,8 @@ class Figures:
             checks: Consecutive checks of its loop that found it to stand out.
             asked: How often its loop has asked for a rebalance.
         """
-        weights = {t: figures for t, figures in self.source.known(owned, generation, now).items() if t in topics}
-        state = {t: figures for t, figures in self._state.known(owned, generation, now).items() if t in topics}
+        weights = {t: figures for t, figures in self.source.weights(owned, generation, now).items() if t in topics}
+        state = {t: figures for t, figures in self._state.weights(owned, generation, now).items() if t in topics}
         data, why = carried.encode_within(
             claimed,
             generation,

@@ -83,7 +83,7 @@ def _alike(group: Group, order: Sequence[Member], ids: TopicIds) -> dict[str, se
     for i, member in enumerate(order):
         quota, longer = share + (extra > 0), extra > 0
         kept: set[TopicPartition] = set()
-        for topic, partitions in _held(member, ids):
+        for topic, partitions in _owned_by_topic(member, ids):
             if topic not in subscribed:
                 continue
             kept |= set(partitions[:quota])
@@ -101,7 +101,7 @@ def _alike(group: Group, order: Sequence[Member], ids: TopicIds) -> dict[str, se
     return target
 
 
-def _held(member: Member, ids: TopicIds) -> Iterator[tuple[str, list[TopicPartition]]]:
+def _owned_by_topic(member: Member, ids: TopicIds) -> Iterator[tuple[str, list[TopicPartition]]]:
     """A member's partitions by topic, both in the order of the broker's map and sets."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in member.owned:

@@ -151,25 +151,25 @@ class HashedSet:
     """Topic-partitions of one topic in the order of a Java ``HashSet``."""
 
     def __init__(self) -> None:
-        self._held: dict[TopicPartition, int] = {}  # partition -> hash, in insertion order
+        self._hashes: dict[TopicPartition, int] = {}  # partition -> hash, in insertion order
         self._buckets = 16
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._hashes)
 
     def add(self, partition: TopicPartition) -> None:
         """Add a partition that is not in the set."""
-        self._held[partition] = _spread((31 * (31 + partition.partition) + hash_code(partition.topic)) & 0xFFFFFFFF)
-        if len(self._held) > self._buckets * 3 // 4:
+        self._hashes[partition] = _spread((31 * (31 + partition.partition) + hash_code(partition.topic)) & 0xFFFFFFFF)
+        if len(self._hashes) > self._buckets * 3 // 4:
             self._buckets *= 2
 
     def remove(self, partition: TopicPartition) -> None:
         """Remove a partition; the number of buckets does not shrink."""
-        del self._held[partition]
+        del self._hashes[partition]
 
     def first(self) -> TopicPartition:
         """The first partition in iteration order."""
-        return min(self._held, key=lambda partition: self._held[partition] % self._buckets)
+        return min(self._hashes, key=lambda partition: self._hashes[partition] % self._buckets)
 
 
 def _spread(code: int) -> int:

@@ -58,7 +58,7 @@ def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
     classes = _classes(claims, objective)
     if not len(classes.size):
         return np.full(indexed.size, UNASSIGNED)
-    had = held(classes, before, len(indexed.members))
+    had = holdings(classes, before, len(indexed.members))
     return spread.chosen(indexed, classes.of, before, had, _units(claims, objective, classes, had))
 
 
@@ -70,7 +70,7 @@ def changes(claims: Claims, objective: Objective = DEFAULT) -> tuple[int, int]:
     classes = _classes(claims, objective)
     if not len(classes.size):
         return 0, 0
-    had = held(classes, claims.holder, len(claims.indexed.members))
+    had = holdings(classes, claims.holder, len(claims.indexed.members))
     holding = int(had[2].sum())
     kept = int(_units(claims, objective, classes, had).kept.sum())
     return holding - kept, int(classes.size.sum()) - holding
@@ -87,7 +87,7 @@ def _units(claims: Claims, objective: Objective, classes: Classes, had: tuple[In
     return flow.optimum(problem)
 
 
-def held(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
+def holdings(classes: Classes, owner: Ints, members: int) -> tuple[Ints, Ints, Ints]:
     """Units of each class per member as parallel, sorted arrays: classes, members and units."""
     having = np.flatnonzero((owner != UNASSIGNED) & (classes.of != UNASSIGNED))
     cell = classes.of[having] * members + owner[having]

@@ -164,7 +164,7 @@ class Engine:
 
     def __init__(self, model: Model, options: PlacementOptions) -> None:
         self.model, self.options = model, options
-        bare = model.held(np.full(len(model.of), UNASSIGNED), np.zeros_like(model.pinned))
+        bare = model.with_holders(np.full(len(model.of), UNASSIGNED), np.zeros_like(model.pinned))
         capped = (model.most < NO_CAP).any()
         self._levels = [_Level(raised(bare, multiple), multiple) for multiple in (RAISED if capped else RAISED[:1])]
 
@@ -218,7 +218,7 @@ class Engine:
             if level.fits is False:
                 why = why or "work"
                 continue
-            model = level.model.held(holder, self.model.pinned)
+            model = level.model.with_holders(holder, self.model.pinned)
             budget = _budget(model, self.options)
             stays = model.kept if budget == 0 else np.where(model.pinned, model.kept, UNASSIGNED)
             if level.raised < math.inf and not within(model, stays, model.most):
@@ -320,7 +320,7 @@ class _Searching:
 
     def __post_init__(self) -> None:
         if self.budget == 0:  # only what has no owner is placed
-            self.model, self.budget = self.model.held(self.model.holder, self.model.kept != UNASSIGNED), None
+            self.model, self.budget = self.model.with_holders(self.model.holder, self.model.kept != UNASSIGNED), None
 
     def best(self) -> Ints:
         """The assignment; the least that is found above what is allowed, if nothing below it is."""
@@ -489,7 +489,7 @@ def once(model: Model, allowed: float, effort: int, *, quick: bool = False) -> S
 
 def placed(model: Model, limit: Ints) -> Search:
     """All partitions placed, without regard to who holds them."""
-    search = Search(model.held(np.full(len(model.of), UNASSIGNED), model.pinned), limit)
+    search = Search(model.with_holders(np.full(len(model.of), UNASSIGNED), model.pinned), limit)
     search.place()
     even_out(search, 20 * len(model.capacity) + 100)
     return search

@@ -76,7 +76,7 @@ class Least:
 def least(model: Model, solution: Solution) -> Least:
     """Lower bounds on moves within a solution's limit and hard caps: by counting, and by trying all in small groups."""
     forced = engine.forced_at(model)
-    model = engine.raised(model.held(model.holder, np.zeros_like(model.pinned)), solution.caps)
+    model = engine.raised(model.with_holders(model.holder, np.zeros_like(model.pinned)), solution.caps)
     limit, owner = model.limits(solution.limit), solution.owner
     counted = replace(model, cost=np.ones_like(model.cost), cost_unit=0.0)
     moves = least_moves(model, limit)

@@ -106,7 +106,9 @@ class Loop:
             if rested_s < GROUP_S * self._patience:
                 return Judgement(False, f"{self._coverage:.0%} of the partitions measured; the group rests")
             self._patience *= 2
-            return self._told(Judgement(True, f"{self._coverage:.0%} of the partitions measured when it assigned"))
+            return self._count_request(
+                Judgement(True, f"{self._coverage:.0%} of the partitions measured when it assigned")
+            )
         if self._reference is None or capacity <= 0:
             return Judgement(False, "the group's bound is unknown")
         now_at, target = work / capacity, self._reference * (1 + self._epsilon)
@@ -114,9 +116,9 @@ class Loop:
             now_at, target, self._reference, checks=self.checks, since_s=rested_s, of_capacity=self._of_capacity
         )
         self.checks = min(self.checks + 1, CHECKS) if now_at > IN_A_ROW * self._reference else 0
-        return self._told(judgement)
+        return self._count_request(judgement)
 
-    def _told(self, judgement: Judgement) -> Judgement:
+    def _count_request(self, judgement: Judgement) -> Judgement:
         self.asked += judgement.act
         return judgement
 

@@ -82,8 +82,8 @@ class Meter:
         self.kind, self._drain_s = kind, drain_s
         self._seconds: dict[tuple[str, int], tuple[float, float]] = {}  # seconds per record, number of records
         self._flows: dict[tuple[str, int], _Flow] = {}
-        self._known: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and its generation
-        self._told: dict[tuple[str, int], float] = {}  # from the leader, for partitions new to this member
+        self._known_weights: dict[tuple[str, int], tuple[float, int]] = {}  # weight, and its generation
+        self._leader_weights: dict[tuple[str, int], float] = {}  # from the leader, for partitions new to this member
         self._settling = False
         self._batch: Mapping[tuple[str, int], int] = {}
         self._handed = 0.0
@@ -181,14 +181,14 @@ class Meter:
         for partition in owned:
             weight = None if self._settling else self._weight(partition, seconds, now)
             if weight is None:
-                if partition in self._known:  # the leader's weight is still the best one known
-                    self._known[partition] = self._known[partition][0], generation
+                if partition in self._known_weights:  # the leader's weight is still the best one known
+                    self._known_weights[partition] = self._known_weights[partition][0], generation
             else:
-                if (leader_weight := self._told.get(partition)) is not None:
+                if (leader_weight := self._leader_weights.get(partition)) is not None:
                     share = min((now - self._flows[partition].since[0]) / RATE_S, 1.0)
                     weight = leader_weight + (weight - leader_weight) * share
-                self._known[partition] = weight, generation
-        return _by_topic((partition, weight) for partition, (weight, _) in self._known.items())
+                self._known_weights[partition] = weight, generation
+        return _by_topic((partition, weight) for partition, (weight, _) in self._known_weights.items())
 
     def _weight(
         self, partition: tuple[str, int], seconds: Mapping[tuple[str, int], tuple[float, float]], now: float
@@ -230,15 +230,15 @@ class Meter:
                 ones, the leader might withhold something again.
         """
         self._settling = settling
-        kept = {tp: entry for tp, entry in self._known.items() if entry[1] >= generation - 1}
+        kept = {tp: entry for tp, entry in self._known_weights.items() if entry[1] >= generation - 1}
         for topic, (ids, weights) in leader_weights.items():
             for partition, weight in zip(ids, weights, strict=True):
                 if not math.isnan(weight):  # NaN is unknown
                     kept[topic, int(partition)] = float(weight), generation
         mine = set(owned)
         new = {tp: weight for tp, (weight, _) in kept.items() if tp in mine and tp not in self._flows}
-        self._told = {**{tp: weight for tp, weight in self._told.items() if tp in mine}, **new}
-        self._known = kept
+        self._leader_weights = {**{tp: weight for tp, weight in self._leader_weights.items() if tp in mine}, **new}
+        self._known_weights = kept
         self._seconds = {tp: seconds for tp, seconds in self._seconds.items() if tp in mine}
         self._flows = {tp: flow for tp, flow in self._flows.items() if tp in mine}
 

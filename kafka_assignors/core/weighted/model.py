@@ -188,7 +188,7 @@ class Model:
     cost_unit: float
     pinned: Bools
 
-    def held(self, holder: Ints, pinned: Bools) -> Model:
+    def with_holders(self, holder: Ints, pinned: Bools) -> Model:
         """The group with other holders and resting positions."""
         other = replace(self, holder=holder, pinned=pinned)
         same = ("subscribers", "heaviest_first", "far", "has_racks", "measured")

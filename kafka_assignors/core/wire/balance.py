@@ -64,7 +64,7 @@ def encode(balance: Balance) -> bytes:
     return VERSION.to_bytes(1, "big") + zlib.crc32(rest).to_bytes(4, "big") + rest
 
 
-def told(
+def encode_for_members(
     standing: Balance, weights: Mapping[str, Floats], given: Mapping[str, Mapping[str, Sequence[int]]]
 ) -> dict[str, bytes]:
     """Encode what each member is told.

@@ -36,12 +36,12 @@ def inputs(heard: Sequence[tuple[str, Subscription, ByWorkData]], partitions: Ma
         for name, value in carried.own.options().items():
             own.setdefault(name, {})[member_id] = value
         checks = max(checks, carried.own.checks)
-        if len(carried.said.owned) and not len(sent.owned):
+        if len(carried.compact_data.owned) and not len(sent.owned):
             eager.append(member_id)
         if not (carried.weights or carried.moving.state or len(carried.moving.resting)):
             continue
-        owned = places.of(Partitions.of(sent.owned or carried.said.owned))
-        generation = max(sent.generation, carried.said.generation)
+        owned = places.of(Partitions.of(sent.owned or carried.compact_data.owned))
+        generation = max(sent.generation, carried.compact_data.generation)
         weights.hear(carried.weights, owned, generation)
         state.hear(carried.moving.state, owned, generation, others=False)
         rests = places.of(Partitions.of(carried.moving.resting))
@@ -134,10 +134,10 @@ class _Heard:
         by_topic = {}
         for topic, ids in self._places.named(mask):
             here = self._places.at(topic, np.arange(ids[-1] + 1))
-            by_topic[topic] = _told(self._value[here])
+            by_topic[topic] = _option_values(self._value[here])
         return by_topic
 
 
-def _told(values: Floats) -> list[float | None]:
+def _option_values(values: Floats) -> list[float | None]:
     mask = (~np.isnan(values)).tolist()
     return [weight if flag else None for weight, flag in zip(values.tolist(), mask, strict=True)]

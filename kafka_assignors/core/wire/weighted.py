@@ -106,14 +106,15 @@ class ByWorkData:
     """The decoded user data of a member.
 
     Args:
-        said: Claims, generation, rack, instance id; garbage.
+        compact_data: Claims, generation, rack, instance id; garbage.
         own: What it tells of itself.
         weights: topic -> ascending partition ids, and their weights.
         moving: What it tells about moves.
-        garbage: Why what follows the claims could not be decoded, "" if it could. All fields but `said` are then empty.
+        garbage: Why what follows the claims could not be decoded, "" if it could. All fields but `compact_data` are
+            then empty.
     """
 
-    said: compact.CompactData = field(default_factory=compact.CompactData)
+    compact_data: compact.CompactData = field(default_factory=compact.CompactData)
     own: Own = field(default_factory=Own)
     weights: Told = field(default_factory=dict)
     moving: Moving = field(default_factory=Moving)

@@ -192,7 +192,7 @@ def _rights(cluster: LiveCluster, group: str | None, topic: str | None, groups: 
         "groups", True, f"{many(len(listed), 'group')} to be seen" + (f": {', '.join(names)}" if groups else "")
     )
 
-    def said(what: str, ask: Callable[[], str]) -> Check:
+    def access_check(what: str, ask: Callable[[], str]) -> Check:
         try:
             return Check(what, True, ask())
         except AccessRefused as error:
@@ -201,9 +201,9 @@ def _rights(cluster: LiveCluster, group: str | None, topic: str | None, groups: 
             return Check(what, None if what == "coordinator log" else False, str(error))
 
     if group is not None:
-        yield said("group", lambda: f"{group}: {cluster.group(group).state or 'consumer protocol'}")
+        yield access_check("group", lambda: f"{group}: {cluster.group(group).state or 'consumer protocol'}")
     if topic is not None:
-        yield said("topic", lambda: f"{topic}: {many(_count(cluster, topic), 'partition')}")
+        yield access_check("topic", lambda: f"{topic}: {many(_count(cluster, topic), 'partition')}")
     name = group or next(iter(sorted(listed)), "any")
     newest: list[int] = []
 
@@ -212,7 +212,7 @@ def _rights(cluster: LiveCluster, group: str | None, topic: str | None, groups: 
         newest.extend(record.ts_ms for record in records)
         return f"readable, {many(len(records), 'recent record')} of group {name}"
 
-    yield said("coordinator log", log)
+    yield access_check("coordinator log", log)
     yield _clock(max(newest, default=None))
 
 

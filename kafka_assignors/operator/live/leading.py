@@ -149,14 +149,14 @@ def _like(live: LiveGroup, given: Strategy) -> LiveMember:
     """The member that new members are like: with the usual subscription, and among these the usual user data."""
     usual = live.usual
     alike = [member for member in live.members if usual is not None and member.asked == usual.asked]
-    payloads = [_told(member.sent, given) for member in alike]
+    payloads = [_payload(member.sent, given) for member in alike]
     often = Counter(payloads)
     # Of equals, one without figures of its own.
     usual_payload = max(payloads, key=lambda payload: (often[payload], not payload[1]))
     return alike[payloads.index(usual_payload)]
 
 
-def _told(sent: Subscription | None, given: Strategy) -> tuple[bytes, tuple[tuple[str, float], ...]]:
+def _payload(sent: Subscription | None, given: Strategy) -> tuple[bytes, tuple[tuple[str, float], ...]]:
     """The options and figures of itself that a member sent."""
     if sent is None:
         return b"", ()
@@ -233,7 +233,7 @@ def _of_new(live: LiveGroup, group: Group, agreed: Strategy) -> Iterator[str]:
     if not new:
         return
     like = _like(live, agreed)
-    _, own = _told(like.sent, agreed)
+    _, own = _payload(like.sent, agreed)
     words = [f"the options of {like.member_id}"]
     if new[0].instance_id is not None:
         words.append("as static members")

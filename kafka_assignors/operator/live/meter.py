@@ -52,31 +52,31 @@ class LogMeter:
         history: The group's records before the start. Their rebalances are not counted: they tell who was there.
 
     Attributes:
-        told: The counted rebalances, until the caller takes them out. One is told again if later generations hand over
+        rebalances: The counted ones, until the caller takes them out. One is told again if later generations hand over
             what it withheld.
     """
 
     def __init__(self, history: Log) -> None:
         self.totals = Totals()
-        self.told: list[Rebalance] = []
-        self._found: list[GroupGeneration] = []  # those that a later cause may need
+        self.rebalances: list[Rebalance] = []
+        self._generations: list[GroupGeneration] = []  # those that a later cause may need
         self._live: tuple[GroupGeneration, LiveGroup] | None = None
         self._fresh = 0  # generations since the last count
         self._last_s = 0.0
         self._restarts = Restarts()
         self._seen: dict[tuple[int, int], Rebalance] = {}  # (time, generation) -> as far as it is counted
         for record in history.records:
-            add(self._found, record)
-        for rebalance, _ in apart(self._found, whole=False):
-            self._seen[_key(rebalance)] = self._told(rebalance)
+            add(self._generations, record)
+        for rebalance, _ in apart(self._generations, whole=False):
+            self._seen[_key(rebalance)] = self._with_final_causes(rebalance)
         self._forget()
 
     @property
     def live(self) -> LiveGroup | None:
         """The group as its last generation has it; None before the first."""
-        if not self._found:
+        if not self._generations:
             return None
-        last = self._found[-1]
+        last = self._generations[-1]
         if self._live is None or self._live[0] is not last:
             self._live = last, from_generation(last.value)
         return self._live[1]
@@ -95,14 +95,14 @@ class LogMeter:
         """
         before = self._fresh
         for record in records:
-            self._fresh += add(self._found, record)
+            self._fresh += add(self._generations, record)
         if self._fresh > before:
             self._last_s = now_s
         settled = self._fresh > 0 and now_s - self._last_s >= SETTLED_S
         if self._fresh > before or settled:
             # Each generation is planned once: an exporter that planned more could not follow a storm.
             keys = {(rebalance.ts_ms, rebalance.generations) for rebalance in self._seen.values()}
-            rebalances = list(apart(self._found, whole=False, exclusions=keys))
+            rebalances = list(apart(self._generations, whole=False, exclusions=keys))
             latest = max(self._seen, default=(0, 0))
             for rebalance, least in rebalances if settled else rebalances[:-1]:  # the last one may go on
                 seen = self._seen.get(_key(rebalance))
@@ -118,7 +118,7 @@ class LogMeter:
     def _count(self, rebalance: Rebalance, seen: Rebalance | None) -> None:
         totals = self.totals
         if seen is None:
-            rebalance = self._told(rebalance)
+            rebalance = self._with_final_causes(rebalance)
             totals.rebalances[rebalance.causes[0].kind] += rebalance.counted
             seen = replace(rebalance, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
         else:
@@ -131,10 +131,10 @@ class LogMeter:
             ownerless_ms=totals.ownerless_ms + max(0.0, rebalance.at_least_ms - seen.at_least_ms),
         )
         self._seen[_key(rebalance)] = rebalance
-        self.told.append(rebalance)
+        self.rebalances.append(rebalance)
 
-    def _told(self, rebalance: Rebalance) -> Rebalance:
-        return replace(rebalance, causes=self._restarts.told(rebalance.ts_ms, rebalance.causes))
+    def _with_final_causes(self, rebalance: Rebalance) -> Rebalance:
+        return replace(rebalance, causes=self._restarts.final_causes(rebalance.ts_ms, rebalance.causes))
 
     def _forget(self) -> None:
         """Drop the generations that no later cause needs, so that memory stays bounded."""
@@ -142,8 +142,8 @@ class LogMeter:
         if not kept:
             return
         self._seen = {key: self._seen[key] for key in kept}
-        keys = ((g.ts_ms, g.value.generation) for g in self._found)
-        del self._found[: next((n for n, key in enumerate(keys) if key == kept[0]), 0)]
+        keys = ((g.ts_ms, g.value.generation) for g in self._generations)
+        del self._generations[: next((n for n, key in enumerate(keys) if key == kept[0]), 0)]
 
 
 class PolledMeter:

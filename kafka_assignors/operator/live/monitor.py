@@ -39,7 +39,7 @@ class Reading:
         live: None until the group had its first generation.
         gap: See `plan_gap`; up to `GAP_S` old while the group has rebalance after rebalance.
         may_miss: Whether rebalances may be missed: the group is polled, its log may not be read.
-        told: Rebalances since the reading before; see `LogMeter.told`. Empty if the group is polled.
+        rebalances: Those since the reading before; see `LogMeter.rebalances`. Empty if the group is polled.
     """
 
     group: str
@@ -47,7 +47,7 @@ class Reading:
     live: LiveGroup | None
     gap: int | None
     may_miss: bool
-    told: tuple[Rebalance, ...] = ()
+    rebalances: tuple[Rebalance, ...] = ()
 
 
 class Monitor:
@@ -137,7 +137,7 @@ class Monitor:
                     meter.add(self._described(group))
             if self._plans:
                 self._look_at_topics()
-            self._found()
+            self._mark_reachable()
         except (KafkaError, ClusterError, OSError) as error:
             self._lost(error)
             time.sleep(min(timeout_s, 1.0))
@@ -202,7 +202,7 @@ class Monitor:
         else:
             self._planning = True
 
-    def _found(self) -> None:
+    def _mark_reachable(self) -> None:
         if not self.reachable:
             self._note("the cluster responds again")
         self.reachable = True
@@ -222,7 +222,7 @@ class Monitor:
         meter = self._meter(group)
         rebalances: tuple[Rebalance, ...] = ()
         if isinstance(meter, LogMeter):
-            rebalances, meter.told = tuple(meter.told), []
+            rebalances, meter.rebalances = tuple(meter.rebalances), []
         gap = self._gap(group, meter.live)
         return Reading(group, meter.totals.copy(), meter.live, gap, group in self._polled, rebalances)
 

@@ -182,15 +182,15 @@ class _World:
                 self.able[topic, p] = able
         used = {m for able in self.able.values() for m in able}
         self.capacity = {m: (given[m] or needed) if m in used else Fraction(0) for m in given}
-        self.known = {tp: Fraction(weights[tp]) for tp in self.able if weights.get(tp) is not None}
-        if any(self.known.values()):
-            middle = median(self.known.values()) or median(w for w in self.known.values() if w)
+        self.known_weights = {tp: Fraction(weights[tp]) for tp in self.able if weights.get(tp) is not None}
+        if any(self.known_weights.values()):
+            middle = median(self.known_weights.values()) or median(w for w in self.known_weights.values() if w)
             by_topic: dict[str, list[Fraction]] = {}
-            for (topic, _), weight in self.known.items():
+            for (topic, _), weight in self.known_weights.items():
                 by_topic.setdefault(topic, []).append(weight)
             medians = {topic: median(topic_weights) for topic, topic_weights in by_topic.items()}
             least = middle * Fraction(0.05)
-            self.work = {tp: max(self.known.get(tp, medians.get(tp[0], middle)), least) for tp in self.able}
+            self.work = {tp: max(self.known_weights.get(tp, medians.get(tp[0], middle)), least) for tp in self.able}
         else:
             self.work = dict.fromkeys(self.able, Fraction(1))
         self.max_work = {m: Fraction(cap) for m, cap in max_work.items() if self.capacity.get(m)}
@@ -284,7 +284,7 @@ class _Check:
         yield from self._racks()
         yield from self._frontier()
         yield from self._verdict()
-        yield from self._said()
+        yield from self._conclusions()
 
     def _works(self) -> Iterator[Breach]:
         load, world = self.load, self.world
@@ -300,7 +300,7 @@ class _Check:
         if not _same(self.greatest, load.greatest):
             text = f"the greatest work / capacity is {float(self.greatest)}, the plan says {load.greatest}"
             yield Breach("greatest", (), None, text)
-        coverage = len(world.known), len(world.able)
+        coverage = len(world.known_weights), len(world.able)
         if tuple(load.coverage) != coverage:
             yield Breach("coverage", (), None, f"{coverage} are measured and in all, the plan says {load.coverage}")
 
@@ -473,7 +473,7 @@ class _Check:
         everything = sum(self.world.capacity.values(), Fraction(0))
         return sum(self.world.work.values(), Fraction(0)) / everything if everything else Fraction(0)
 
-    def _said(self) -> Iterator[Breach]:
+    def _conclusions(self) -> Iterator[Breach]:
         """Advice and goals, which follow from the figures."""
         load = self.load
         advice = _advice(self.world, load)

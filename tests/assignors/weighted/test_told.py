@@ -44,7 +44,7 @@ def test_weights_come_back_within_their_step(weights: list[float], capacity: flo
     ids = np.arange(len(weights))
     told = decode(encode(compact.encode(), Own(capacity, 2, 300), {"t": (ids, np.array(weights))}), {"t": len(weights)})
 
-    assert told.said.garbage == ""
+    assert told.compact_data.garbage == ""
     assert told.own == Own(capacity, 2, 300 % 256)
     floor = max(weights) * 2 ** (-253 / 16)
     assert np.allclose(np.maximum(told.weights["t"][1], floor), np.maximum(weights, floor), rtol=0.0222)
@@ -72,7 +72,7 @@ def test_damaged_and_newer_bytes_say_nothing(at: int, byte: int) -> None:
         return
     data[at] = byte
     told = decode(bytes(data), {"t": 3})
-    assert told.said.garbage
+    assert told.compact_data.garbage
     assert (told.own, dict(told.weights)) == (Own(), {})
 
 
@@ -130,7 +130,7 @@ def test_priority_and_cap_travel_and_members_without_them_send_what_they_always_
     assert (data[0], encode(b"", Own(2.0), {})[0]) == (2, 1)
     for version in (0, 1, 3):  # read as another version, they say nothing
         told = decode(bytes([version]) + data[1:], {"t": 2})
-        assert told.said.garbage
+        assert told.compact_data.garbage
         assert told.own == Own()
 
 
@@ -140,14 +140,14 @@ def test_state_and_resting_partitions_travel_and_members_without_them_send_what_
     data = encode(compact.encode([("t", 0)], 3), Own(2.0, priority=4), weights, Moving(state, [("t", 2)]))
 
     told = decode(data, {"t": 3})
-    assert (told.said.garbage, told.own, data[0]) == ("", Own(2.0, priority=4), 3)
+    assert (told.compact_data.garbage, told.own, data[0]) == ("", Own(2.0, priority=4), 3)
     assert [tuple(each) for each in told.moving.resting] == [("t", 2)]
     assert [each.tolist() for each in told.moving.state["t"]] == [[0, 2], [1.0, 4.0]]
     assert told.weights["t"][1].tolist() == [1.0, 1.0, 1.0]
     assert encode(b"", Own(), weights, Moving()) == encode(b"", Own(), weights)
     for version in (0, 1, 2, 4):  # read as another version, they say nothing
         other = decode(bytes([version]) + data[1:], {"t": 3})
-        assert other.said.garbage
+        assert other.compact_data.garbage
         assert not other.moving.resting
 
 

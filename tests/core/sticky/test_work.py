@@ -90,7 +90,7 @@ def problems(count=60):
         drawn, options = group(shape)
         claims, objective = resolve(drawn), Objective(options["rack_costs"], GOALS[seed % 2])
         classes = sticky.classify(claims.indexed, position_costs(claims.indexed, objective))
-        had = sticky.held(classes, claims.holder, len(claims.indexed.members))
+        had = sticky.holdings(classes, claims.holder, len(claims.indexed.members))
         yield flow.Problem(classes, had, objective.racks_first)
 
 

@@ -101,7 +101,7 @@ def test_who_must_revoke_for_a_target_is_the_coordinator_s_to_tell(leader: str |
     )  # fmt: skip
     process: MemberProcess = Told(MemberConfig("h:1", "g", "a", ("t",), ("range",), "x.jsonl", "run"), Path("x.out"))
     process.member_id, process.generation, process.revoked_in = "a-id", 4, 4
-    process.held = {TopicPartition("t", p) for p in range(4)}
+    process.owned = {TopicPartition("t", p) for p in range(4)}
     committed = GroupCommitted("g", "consumer", 4, "uniform", leader, -1, (member,))
 
     assert due(committed, {"a": process}, ["a"], lambda: TOPICS, True) == left

@@ -50,7 +50,7 @@ def test_the_totals_are_those_of_the_whole_log(step: int) -> None:
     told = rebalances(Log(tuple(records), True))[1:]
 
     assert counted(meter.totals) == Counter(each.causes[0].kind for each in told)
-    assert [(each.generations, each.causes, each.moved) for each in meter.told] == [
+    assert [(each.generations, each.causes, each.moved) for each in meter.rebalances] == [
         (each.generations, each.causes, each.moved) for each in told
     ]
     assert meter.totals.moved == sum(each.moved for each in told)
@@ -64,7 +64,7 @@ def test_memory_is_bounded() -> None:
     for n, record in enumerate(life(40).records):
         meter.add([record], n * 2 * SETTLED_S)
         meter.add([], n * 2 * SETTLED_S + SETTLED_S)
-        kept.append(len(meter._found))
+        kept.append(len(meter._generations))
     assert max(kept[40:]) <= max(kept[:40]) <= 6
 
 
@@ -148,7 +148,7 @@ def test_a_group_that_its_last_member_leaves_is_no_rebalance() -> None:
     meter.add(story.given({}).records[1:], 0.0)
     meter.add([], SETTLED_S)
     assert counted(meter.totals) == {}
-    assert [(each.emptied, len(each.causes)) for each in meter.told] == [(True, 3)]
+    assert [(each.emptied, len(each.causes)) for each in meter.rebalances] == [(True, 3)]
 
 
 def test_a_cooperative_hand_over_is_one_rebalance_and_all_its_moves_count() -> None:

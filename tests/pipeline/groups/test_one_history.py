@@ -21,7 +21,7 @@ from tests.support.histories.kept import COOPERATIVE, EAGER, log_of, unpacked
 
 
 def rows_of(history: History) -> Iterator[dict[str, Any]]:
-    """A history's events as `decided.told` and `committed.commits` give them, made without Spark."""
+    """A history's events as `decided.event_rows` and `committed.commits` give them, made without Spark."""
     columns = ("generation", "protocol", "fault", "duration_us", "leader")
     made: dict[tuple[int, str, int], list[Event]] = {}
     n = 0

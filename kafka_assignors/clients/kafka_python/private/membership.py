@@ -48,7 +48,7 @@ def is_in_generation(coordinator: Any, generation: int) -> bool:
     return tells is None or bool(tells().generation_id == generation)
 
 
-def held(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
+def consumable_partitions(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
     """The partitions that a consumer may consume at this moment; none once it is fenced.
 
     Args:

@@ -80,7 +80,7 @@ def event(kind: str, src: str, data: dict[str, Any]) -> Event:
 def test_an_event_is_told_in_words(kind: str) -> None:
     src, data, words = WORDS[kind]
 
-    assert told.told(event(kind, src, data)) == f"01:02:03.004 {words}"
+    assert told.description(event(kind, src, data)) == f"01:02:03.004 {words}"
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,18 @@ def test_an_event_is_told_in_words(kind: str) -> None:
     ],
 )
 def test_a_step_is_told_by_its_name(data: dict[str, Any], words: str) -> None:
-    assert told.told(event("step", "harness", data)) == f"01:02:03.004 the harness (event 7): {words}"
+    assert told.description(event("step", "harness", data)) == f"01:02:03.004 the harness (event 7): {words}"
 
 
 def test_what_has_no_words_is_told_as_it_is_up_to_a_length() -> None:
-    assert told.told(event("closing", "harness", {"é": 1})) == '01:02:03.004 the harness (event 7): closing {"é": 1}'
-    long = told.told(event("closing", "harness", {"x": "y" * 300}))
+    assert (
+        told.description(event("closing", "harness", {"é": 1}))
+        == '01:02:03.004 the harness (event 7): closing {"é": 1}'
+    )
+    long = told.description(event("closing", "harness", {"x": "y" * 300}))
     assert long.endswith("y…")
     assert len(long.partition("closing ")[2]) == 201
-    exact = told.told(event("closing", "harness", {"x": "y" * 191}))
+    exact = told.description(event("closing", "harness", {"x": "y" * 191}))
     assert len(exact.partition("closing ")[2]) == 200
 
 
