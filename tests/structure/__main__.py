@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from graphlib import CycleError
 
-from tests.structure.figures import FLOORS, LINES, MODULES, PACKAGES, PARAMETERS, House
+from tests.structure.figures import FLOORS, LINES, MODULES, PACKAGES, PARAMETERS, VERBS, House
 
 
 def main() -> int:
@@ -32,7 +32,10 @@ def main() -> int:
     long = list(house.long_functions())
     print(f"functions above {LINES} lines or {PARAMETERS} parameters without their reason: {len(long)}")
     print("".join(f"  {line}\n" for line in long), end="")
-    return int(bad > 0 or bool(long) or bool(doubled))
+    verbs = list(house.verbs())
+    print(f"values named with a verb ({', '.join(sorted(VERBS))}): {len(verbs)}")
+    print("".join(f"  {line}\n" for line in verbs), end="")
+    return int(bad > 0 or bool(long) or bool(doubled) or bool(verbs))
 
 
 if __name__ == "__main__":
