@@ -57,7 +57,6 @@ class BrokerNotReady(BrokerError):
     """The broker died or didn't answer in time.
 
     Args:
-        message: What happened, and where.
         log_tail: The end of the broker's log; part of the message too.
         cause: The cause found in that log, with its remedy (`broker.diagnosis`); precedes the log's end in the message.
     """

@@ -30,11 +30,7 @@ def is_ours(name: str) -> bool:
 
 
 def options_of(name: str) -> tuple[str, dict[str, Any]]:
-    """Split one of our assignors' names into the bare name and its options.
-
-    Raises:
-        ConfigError: The text after the name is not a JSON object.
-    """
+    """Split one of our assignors' names into bare name and options. ConfigError if these aren't a JSON object."""
     bare, brace, rest = name.partition("{")
     if not brace:
         return name, {}

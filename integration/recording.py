@@ -25,9 +25,8 @@ _SEALING = threading.Lock()
 def run_folder(out: Path | None, *, resumed: bool = False) -> Iterator[Path]:
     """Take the folder of a run: no other run gets it, even if both start at once. A folder left empty is removed.
 
-    Args:
-        out: The folder; None: a new one, ``runs/<time>``, with ``-2``, ``-3`` … for further runs of the same second.
-        resumed: `out` may have files of earlier runs.
+    Without `out` it is a new one, ``runs/<time>``, with ``-2``, ``-3`` … for further runs of the same second. If
+    `resumed`, `out` may have files of earlier runs.
 
     Raises:
         ConfigError: `out` has files, another run is writing into it, or its path is not UTF-8.
@@ -56,11 +55,7 @@ def run_folder(out: Path | None, *, resumed: bool = False) -> Iterator[Path]:
 
 
 def _require_utf8(folder: Path) -> None:
-    """Pages, manifests and messages name the folder in UTF-8, at the end of a run.
-
-    Raises:
-        ConfigError: They can't.
-    """
+    """Pages, manifests and messages name the folder in UTF-8, at the end of a run. ConfigError if they can't."""
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:

@@ -49,20 +49,12 @@ def partitioner_named(name: str, **settings: Any) -> Any:
 
 
 def settings_of_partitioner(name: str) -> frozenset[str]:
-    """The names of a partitioner's constructor arguments.
-
-    Raises:
-        UnknownName, ConfigError: As `partitioner_named`.
-    """
+    """The names of a partitioner's constructor arguments. UnknownName or ConfigError if it can't be found."""
     return frozenset(signature(partitioner_class(name)).parameters)
 
 
 def partitioner_class(name: str) -> Callable[..., Any]:
-    """The class of a partitioner's name.
-
-    Raises:
-        UnknownName, ConfigError: As `partitioner_named`.
-    """
+    """The class of a partitioner's name. UnknownName or ConfigError if it can't be found."""
     if not is_ours(name):
         return _foreign("partitioner", name, _PEER_PARTITIONERS)
     from kafka_assignors.producers.kafka_python import PARTITIONERS

@@ -114,17 +114,13 @@ def _summaries(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class VerifiableMember(KafkaPythonMember):
-    """A member that prints its events, and ends after a number of records.
+    """A member that prints its events, and ends after a number of records. `ended_by`: the signal, or None.
 
     Args:
-        config: Its configuration.
         verbose: Print each record.
         commits: Commit after each poll; False: the client commits periodically, and nothing is printed.
         most: Number of records to consume; None: until it is told to stop.
         hand_over_s: How long it may hand its partitions over after a signal, seconds; 0: not at all.
-
-    Attributes:
-        ended_by: The signal that told it to stop; None if none did.
     """
 
     def __init__(
@@ -135,14 +131,14 @@ class VerifiableMember(KafkaPythonMember):
         self.ended_by: int | None = None
 
     def run(self) -> None:
-        """As `KafkaPythonMember.run`; a member that may consume nothing doesn't join, as Java's."""
+        """Consume until told to stop. Like Java's, a member that may consume nothing doesn't join."""
         if self._left == 0:
             self.write("start")
         else:
             super().run()
 
     def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """As its base does; but a member that joins for the first time revokes nothing silently, as Java's."""
+        """Write a callback's events; like Java's, a member that joins for the first time reports no empty revoke."""
         if partitions or name != "revoke" or self.joined_generation() >= 0:
             super().callback(name, partitions)
 
@@ -188,12 +184,7 @@ class VerifiableMember(KafkaPythonMember):
 
 
 def properties(lines: Iterable[Line], path: Path) -> dict[str, Any]:
-    """Convert a file of Java's settings, ``name=value`` per line, to kafka-python's; skip those with an option, and
-    those of the connection.
-
-    Args:
-        lines: Its lines.
-        path: Its path, for errors.
+    """Convert Java's settings (``name=value`` lines) to kafka-python's; skip the connection's and those with an option.
 
     Raises:
         ConfigError: A line is not a setting, kafka-python doesn't have the setting, or its value is invalid.
@@ -229,11 +220,7 @@ def _value(place: str, key: str, value: str) -> Any:
 
 
 def configuration(given: argparse.Namespace) -> MemberConfig:
-    """Make a member's configuration from the command-line options and their file.
-
-    Raises:
-        ConfigError: The file can't be read, or as `properties`.
-    """
+    """A member's configuration from the command line and its file. ConfigError if these are invalid."""
     # read once: it may be a pipe
     lines = [] if given.command_config is None else file_lines(Path(given.command_config))
     settings = properties(lines, Path(given.command_config or ""))
@@ -295,11 +282,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def seconds(text: str) -> float:
-    """Parse a number of seconds.
-
-    Raises:
-        ValueError: It is below 0, infinite, or no number.
-    """
+    """Parse a number of seconds. ValueError if it is below 0, infinite, or no number."""
     if not 0 <= (number := float(text)) < math.inf:
         raise ValueError(text)  # argparse tells it, with the name of this function
     return number

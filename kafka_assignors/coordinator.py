@@ -87,8 +87,6 @@ class LogTail:
     """Reads the records of groups, first those in the log, then new ones.
 
     Args:
-        connection: Where the cluster is.
-        groups: The groups.
         most: Offsets to read at first of each partition of the log, the last ones.
         progress: Called with the share of the first reading that is done, 0 to 1.
         follow: It goes on for long: brokers answer once a second, not at once.

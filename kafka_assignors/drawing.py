@@ -92,15 +92,9 @@ def short(name: str, limit: int = 26) -> str:
 
 
 def legend(entries: Iterable[tuple[str, str]], width: int, top: float) -> tuple[list[str], float]:
-    """A legend as SVG elements, in as many rows as it takes.
+    """A legend of (attributes of the coloured square, label) as SVG elements, and where it ends, in px.
 
-    Args:
-        entries: (attributes of the coloured square, label) of each.
-        width: Of a row, in px.
-        top: Where the legend begins, in px.
-
-    Returns:
-        The elements, and where the legend ends, in px.
+    Its rows are `width` px wide, the first at `top` px.
     """
     out, x, y = [], 0.0, top + 4
     for look, label in entries:
@@ -116,9 +110,7 @@ def legend(entries: Iterable[tuple[str, str]], width: int, top: float) -> tuple[
 def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
     """Write SVG drawings below each other to a PNG file, in the colours of the light theme.
 
-    Args:
-        drawings: (title, SVG with its width and height in px) of each; the title may be empty.
-        path: The file.
+    A drawing is its title, which may be empty, and SVG with its width and height in px.
 
     Raises:
         MachineError: resvg is not installed.

@@ -58,10 +58,7 @@ def complain(error: object) -> None:
 def configured(*, quiet: bool, verbose: bool, color: str) -> Iterator[None]:
     """Run a command with these options; environment variables pass them on to the processes that it starts.
 
-    Args:
-        quiet: Print no notes and no progress.
-        verbose: Print the Kafka client's log on stderr.
-        color: ``auto``, ``always`` or ``never``.
+    `quiet`: no notes, no progress; `verbose`: the Kafka client's log on stderr; `color`: auto, always or never.
     """
     before = {name: os.environ.get(name) for name in (_QUIET, _COLOR, _PLAIN)}
     logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL, stream=sys.stderr)

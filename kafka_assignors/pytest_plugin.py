@@ -291,12 +291,7 @@ def kafka_seed(request: pytest.FixtureRequest) -> int:
 
 
 class _Judged:
-    """Groups with one history, and the verdict over it.
-
-    Args:
-        folder: Of the history.
-        run: Its run id: the test's name.
-    """
+    """Groups with one history, and the verdict over it. The history's run id is the test's name."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
@@ -310,7 +305,7 @@ class _Judged:
     def group(  # what a group is, and how it is judged; the rest is the group's own
         self, broker: Broker, name: str, *, unknown_ok: bool, require: Collection[str], drain: bool, **settings: Any
     ) -> MemberGroup:
-        """Make a group."""
+        """Make a group with a new id, whose events are in the one history."""
         known_laws(require)
         group = MemberGroup(broker.connection, f"{name}-{_RUN}-{next(_COUNTER)}", self.folder, self.run, **settings)
         self.groups.append(group)
@@ -322,7 +317,7 @@ class _Judged:
         return group
 
     def drain(self) -> None:
-        """Let the groups consume what was sent into the history's folder. What they do not is in the history."""
+        """Let the groups consume what was sent into the history's folder. If some is left, the history says so."""
         if not any(self.folder.glob("producer-*.jsonl")):
             return
         for group in self.groups:

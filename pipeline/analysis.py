@@ -37,7 +37,6 @@ class AnalysisOptions:
         hot_key_share: A key with a larger share of its topic's records or bytes is a finding; 0..1.
         counts: Partition counts to try every rule with; none: no what-if of partitioners.
         tasks: Minimum number of tasks that read the records; None: one per topic-partition.
-        target: The file, unit and lifetime of the weights.
     """
 
     history: str | None = None
@@ -80,8 +79,8 @@ def analyze(
         One DataFrame per table, computed when it is used. Nothing is written.
 
     Raises:
-        ConfigError: An option is invalid (named as on the command line), no broker answers, or a topic is absent or
-            empty.
+        ConfigError: An option is invalid; it is named as on the command line.
+        ClusterError: No broker answers, or a topic is absent or empty.
 
     Cost: a few requests to the brokers; no Spark job.
     """
@@ -102,12 +101,6 @@ def analyze(
 
 class Tables:
     """The tables of one run: one attribute per name in `schema.TABLES`, a DataFrame of that schema.
-
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``, or a `Connection`.
-        snapshot: The topics as the brokers described them.
-        options: Options of the tables.
 
     Tables about records are lazy. Tables about groups and findings are computed on the driver: the first use of such an
     attribute runs Spark jobs. Intermediate results stay in Spark's storage (memory, then disk) until `unpersist`.
@@ -259,7 +252,7 @@ class Tables:
 
     @cached_property
     def settled_weights(self) -> tuple[Weights, dict[str, Any]]:
-        """The weights for the next assignment, and what changed: see `weights.update`."""
+        """The weights for the next assignment, and the report of `weights.update`."""
         return weights.update(self.measured, self._options.target)
 
     @cached_property

@@ -27,14 +27,11 @@ _BEYOND = re.compile(r"ArithmeticException: long overflow")
 def explained(bootstrap: str | Connection, topics: Collection[str], remedy: str) -> Iterator[None]:
     """Context manager that turns failures caused by brokers or topics into an error that names the option.
 
-    Args:
-        bootstrap: As in ``--bootstrap``.
-        topics: The topics that are read.
-        remedy: Advice if records were deleted before they were read.
+    `remedy` is advice if records were deleted before they were read. Other errors pass unchanged.
 
     Raises:
-        ConfigError: Records are gone, or beyond Spark's time.
-        ClusterError: The brokers no longer answer. Other errors pass unchanged.
+        ConfigError: Records are gone, or beyond Spark's time; or access to a topic is denied.
+        ClusterError: The brokers no longer answer.
     """
     try:
         yield

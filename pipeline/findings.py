@@ -1,7 +1,4 @@
-"""Findings: one sentence per fault in the data. Rows for `schema.FINDINGS`, built on the driver.
-
-A run without faults has no findings. What was checked depends on the sources; `judged` lists it.
-"""
+"""Findings: one sentence per fault in the data, a row of `schema.FINDINGS` each, built on the driver."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ CLOCK_S = 1.0
 """Deviation of a wall clock from the monotonic one that counts as a jump."""
 
 _Found = Mapping[str, Any]
-"""What a query found, a Row of Spark's in a job. The sentence about it is made without Spark."""
+"""A row that a query found: Spark's Row in a job. The sentence about it is made without Spark."""
 
 
 def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
@@ -44,11 +41,7 @@ def row(run: str, kind: str, text: str, **fields: Any) -> tuple[Any, ...]:
 
 
 def judged(summary: Mapping[str, Any]) -> list[str]:
-    """The checks behind "no finding": one sentence per check that the sources permit.
-
-    Args:
-        summary: The result of `summary`.
-    """
+    """The checks behind "no finding": one sentence per check that the sources permit, from the result of `summary`."""
     checks = []
     if summary["topics"]:
         checks.append(
@@ -91,15 +84,7 @@ def printable(key: bytes | None) -> str:
 
 
 def hot_keys(hot: DataFrame, partitions: Mapping[str, int], limit: float) -> Iterator[tuple[Any, ...]]:
-    """Keys that have a larger share of their topic's records or bytes than `limit`.
-
-    Args:
-        hot: `schema.HOT_KEYS`.
-        partitions: topic -> partition count.
-        limit: 0..1.
-
-    Cost: one small job.
-    """
+    """Keys of `schema.HOT_KEYS` with more than `limit` (0..1) of their topic's records or bytes. Cost: a small job."""
     over = (sf.col("share") > limit) | (sf.col("byte_share") > limit)
     keys = hot.where(over).orderBy("run", "topic", sf.desc("records"), "key_hash")
     for key in keys.collect():
@@ -126,12 +111,8 @@ def _hot(key: _Found, partitions: int, limit: float) -> str:
 def misplaced(keys: DataFrame, reference: str | None, partitions: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
     """Keys whose records the reference rule puts on another partition; one row for the topic if most are.
 
-    If another client's rule explains where they lie, it is named.
-
-    Args:
-        keys: The result of `keys.distinct`.
-        reference: The rule behind their `home`.
-        partitions: topic -> partition count.
+    If another client's rule explains where they lie, it is named. `keys` are those of `keys.distinct`; their `home` is
+    by `reference`.
 
     Cost: three jobs over the keys; without misplaced keys two.
     """
@@ -225,13 +206,7 @@ def by_chance(agreeing: int, of: int, n: int) -> float:
 
 
 def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Keys with records on more than one partition, between which their order is lost.
-
-    Args:
-        keys: The result of `keys.distinct`.
-
-    Cost: one job over the keys.
-    """
+    """Keys of `keys.distinct` on more than one partition, which loses their order. Cost: one job over the keys."""
     rows = (
         keys.where("low != high")
         .groupBy("run", "topic", "key")
@@ -254,13 +229,7 @@ def _split(key: _Found) -> str:
 
 
 def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Records out of their sender's order.
-
-    Args:
-        disorder: The result of `keys.disorder`.
-
-    Cost: one job over it.
-    """
+    """Records out of their sender's order, from the result of `keys.disorder`. Cost: one job over it."""
     yield from _listed(
         disorder.withColumns({"first_offset": sf.col("offset"), "last_offset": sf.col("offset"), "records": sf.lit(1)}),
         "order",
@@ -274,10 +243,7 @@ def disordered(disorder: DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Topic-partitions with two owners at a time, members that were killed, and members that may have crashed.
-
-    Args:
-        timeline: `schema.GROUP_TIMELINE`.
+    """Double owners, killed members, and members that may have crashed, from `schema.GROUP_TIMELINE`.
 
     Cost: three small jobs.
     """
@@ -349,11 +315,7 @@ def _departure(gone: _Found) -> str:
 def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
     """Wall clocks that jumped against the monotonic one, and records dated in the future or without a time.
 
-    Args:
-        events: `schema.EVENTS`.
-        windows: The result of `keys.windows`.
-
-    Cost: two jobs.
+    From `schema.EVENTS` and the result of `keys.windows`. Cost: two jobs.
     """
     off = sf.col("ts_ns") - sf.col("mono_ns")
     jumped = (

@@ -54,11 +54,7 @@ def share(value: float) -> float:
 
 
 def length(window: str) -> timedelta:
-    """``--window``.
-
-    Raises:
-        ConfigError: It is not a duration.
-    """
+    """``--window``, which must be a duration."""
     match = re.fullmatch(r"([1-9]\d*) (millisecond|second|minute|hour|day)s?", window)
     if match is None:
         raise ConfigError(f"--window {window!r} is not a duration; write '10 seconds', '1 minute' or '1 hour'")

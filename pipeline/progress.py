@@ -18,9 +18,7 @@ class Progress:
     """Measures seconds per step, and shows them: as a live line on a terminal, as lines in a pipe.
 
     In a pipe a step is told as it begins, every `TOLD_EVERY_S` seconds while it runs, and with its seconds at its end.
-
-    Attributes:
-        detail: Returns what a running step is at, for people, or "". It is called on another thread.
+    `detail` returns what a running step is at, for people, or ""; another thread calls it.
 
     >>> progress = Progress()
     >>> with progress("nothing"):

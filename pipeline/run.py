@@ -37,12 +37,7 @@ STEPS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(AnalysisOptions):
-    """Options of a run: those of its analysis, and of its output.
-
-    Args:
-        out: Folder or URI of the tables.
-        format: One of `storage.FORMATS`.
-    """
+    """Options of a run: those of its analysis; `out` is a folder or URI, `format` one of `storage.FORMATS`."""
 
     out: str
     format: str = "parquet"
@@ -71,16 +66,10 @@ def write_run(
 ) -> dict[str, Any]:
     """Write all tables. Returns the value that ``--json`` prints, without the seconds.
 
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``, or a `Connection`.
-        snapshot: What to read.
-        options: What to compute, and where to write it.
-        progress: Measures each step.
-
     Raises:
         ConfigError: The history has no event, or several runs although `run_id` is None; the weights file is another
-            kind of file; a group is not in the coordinator's log; records or brokers disappeared during the read.
+            kind of file; a group is not in the coordinator's log; records were deleted before they were read.
+        ClusterError: The brokers no longer answer.
         MachineError: The weights file cannot be written.
     """
     with (

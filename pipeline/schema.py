@@ -439,14 +439,11 @@ _LITERALS = {
 
 
 def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> DataFrame:
-    """Select the table's columns in its order, with its types and nullability.
+    """Select a table's columns, in its order, with its types and nullability, from a frame that has them.
 
-    Args:
-        frame: Has the table's columns, and possibly others.
-        table: A schema of this module.
-        strict: A null in a non-nullable column fails the job when the row is computed, and names the column. Use False
-            for a frame that is filtered for nulls before and again later: Spark may compute a column before the
-            preceding filter.
+    If `strict`, a null in a non-nullable column fails the job when the row is computed, and names the column. A frame
+    that is filtered for nulls before and again later needs False: Spark may compute a column before the preceding
+    filter.
 
     Raises:
         AnalysisException: A column is absent, or of a type that does not fit without loss.

@@ -1,8 +1,4 @@
-"""The Spark session: the only file that starts Spark.
-
-A session started here runs Spark on this machine. Under ``spark-submit`` it uses the master, jars and resources given
-there.
-"""
+"""The Spark session; only this file starts one: on this machine, or with spark-submit's master, jars and resources."""
 
 from __future__ import annotations
 
@@ -63,7 +59,8 @@ def session(progress: Progress | None = None, *, long: bool = False) -> Iterator
         long: Enable both compilers in a local JVM, as under spark-submit.
 
     Raises:
-        JavaNotFound, JarError: As `kafka_assignors.jvm` says.
+        JavaNotFound: There is no usable Java.
+        JarError: A jar cannot be fetched.
         MachineError: Spark does not start, or fails later; the message has the reason and the path of the log.
     """
     # It would print the JVM's stack trace beside our one line.
@@ -116,9 +113,7 @@ def tasks(spark: SparkSession) -> str:
 def interpreted(spark: SparkSession, yes: bool = True) -> Iterator[None]:
     """Context manager in which Spark interprets expressions instead of compiling them: for jobs over few rows.
 
-    Args:
-        spark: A session; its settings are restored at the end.
-        yes: False: no effect.
+    Settings are restored at the end. Without `yes` it has no effect.
     """
     before = {name: spark.conf.get(name, None) for name in _INTERPRETED} if yes else {}
     for name in before:

@@ -48,7 +48,6 @@ class Streamed:
             counted twice, without `out` they are lost.
         window: Length of the windows, in Spark's syntax.
         max_records: Maximum records per batch.
-        run: Id on every row.
         allow_loss: Continue if records were deleted before they were read.
     """
 
@@ -63,14 +62,11 @@ class Streamed:
 def follow(spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, to: Streamed) -> None:
     """Read all new records since the checkpoint, or from the first record if there is none, then return.
 
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``.
-        topics: The result of `brokers.topics`. Partitions added later are read from their first record.
-        to: The output.
+    Partitions added later are read from their first record.
 
     Raises:
-        ConfigError: Unread records were deleted, and `allow_loss` is not set; or the brokers no longer answer.
+        ConfigError: Unread records were deleted, and `allow_loss` is not set.
+        ClusterError: The brokers no longer answer.
         StreamingQueryException: The output cannot be written.
 
     Cost: one job of a few shuffles per `max_records` records; memory of one batch.
@@ -131,13 +127,7 @@ def remembered(spark: SparkSession, out: str, window: str | None) -> str:
 
 @dataclass(frozen=True)
 class Batches:
-    """The batch folders of a table.
-
-    Args:
-        folder: Their parent folder.
-        upto: The last batch in the sum; -1 if there is no sum.
-        later: Later batches, ascending.
-    """
+    """The batch folders of a table: the sum of those up to `upto` (-1: no sum), and the `later` ones, ascending."""
 
     folder: str
     upto: int

@@ -41,7 +41,7 @@ class KeyPartitioner:
     """A function for ``AIOKafkaProducer(partitioner=...)``: keys by a preset, records without a key at random.
 
     Args:
-        preset: See `KeyHashPartitioner`.
+        preset: One of `producers.PRESETS`.
         rng, seed: Random source for records without a key.
 
     Raises:
@@ -110,7 +110,7 @@ class PartitioningProducer(AIOKafkaProducer):
         timestamp_ms: int | None = None,
         headers: Any = None,
     ) -> Any:
-        """As ``AIOKafkaProducer.send``; without `partition` the partitioner chooses."""
+        """Send a record as ``AIOKafkaProducer.send`` does; without `partition` the partitioner chooses."""
         partitions = await self.partitions_for(topic)
         if not partitions:
             raise NoPartitions(f"topic {topic!r} has no partitions in metadata; was it just created or deleted?")

@@ -260,8 +260,6 @@ class _Native(PartitioningProducer):
 
 
 class _InBatch(NamedTuple):
-    """One message of a batch."""
-
     message: dict[str, Any]  # the caller's
     ours: dict[str, Any]
     chosen: bool  # by one of our partitioners
@@ -296,7 +294,6 @@ class _Serializers(NamedTuple):
     value: Callable[[Any, Any], Any] | None
 
     def __call__(self, topic: str, key: Any, value: Any, headers: Any) -> tuple[Any, Any]:
-        """Key and value in the form for librdkafka."""
         if self.key is not None:
             try:
                 key = self.key(key, SerializationContext(topic, MessageField.KEY, headers))
@@ -313,9 +310,7 @@ class _Serializers(NamedTuple):
 class _Reports:
     """Delivery reports of a producer that counts backlog: the partitioner gets all, the user those configured.
 
-    Args:
-        uniform: Counts backlog.
-        settings: The producer's settings. Settings of reports are removed, because librdkafka would withhold some.
+    Settings of reports are removed from `settings`, because librdkafka would withhold some.
     """
 
     def __init__(self, uniform: UniformPartitioner, settings: dict[str, Any]) -> None:
@@ -359,10 +354,7 @@ class _Broker(NamedTuple):
 class ConfluentCluster:
     """Metadata of the topics, behind the interface of kafka-python's ``ClusterMetadata``, which partitioners use.
 
-    Args:
-        producer: Its ``list_topics`` is called.
-        racks: The source of racks, which ``list_topics`` does not return; None if no partitioner needs them.
-        max_age_s, timeout_s: See `PartitioningProducer`.
+    `racks` is the source of racks, which ``list_topics`` does not return; None if no partitioner needs them.
     """
 
     def __init__(self, producer: Producer, racks: _Racks | None, max_age_s: float, timeout_s: float) -> None:
@@ -416,7 +408,7 @@ class ConfluentCluster:
 
         Raises:
             KafkaException: No answer.
-            NoPartitions: See `learn`.
+            NoPartitions: The topic name is invalid; NotAuthorized: the cluster refuses to describe the topic.
         """
         with self._lock(topic):
             self._ask(topic, self._timeout_s)
@@ -499,13 +491,10 @@ class _Racks:
         self._racks: dict[int, str | None] = {}
 
     def last_heard(self, timeout_s: float) -> Mapping[int, str | None]:
-        """The racks known so far. Sends a request, and waits only for the first answer.
+        """The racks known so far. Sends a request, and waits only for the first answer (or raises ``KafkaException``).
 
         A request to a broker that just died or stalled is answered late or never, and racks hardly ever change. So
         later answers are collected at the next call.
-
-        Raises:
-            KafkaException: The first request was not answered.
         """
         self._admin = self._admin or AdminClient(self._config)
         asked = self._asked or self._admin.describe_cluster(request_timeout=timeout_s)

@@ -35,8 +35,7 @@ class InvalidPartition(KafkaAssignorsError, ValueError):
     """An answer that is not a partition of the topic.
 
     Args:
-        partitioner: Name of the partitioner that answered.
-        topic: The record's topic.
+        partitioner: Name of the one that answered.
         value: The raw answer.
         partitions: The topic's ascending partition ids.
         advice: A remedy other than to fix the partitioner, if there is one.

@@ -36,11 +36,7 @@ PARTITIONERS: dict[str, type[CheckedPartitioner]] = {
 
 
 def partitioner(name: str, **options: Any) -> CheckedPartitioner:
-    """Create a partitioner by name.
-
-    Args:
-        name: One of `PARTITIONERS`.
-        options: Arguments of the class.
+    """Create a partitioner by its name in `PARTITIONERS`, with arguments of its class.
 
     Raises:
         UnknownName: No such name; the message lists the known ones.

@@ -32,7 +32,7 @@ _Piece = tuple[int, int, list[bytes]]
 class Sample(NamedTuple):
     """The first records of each partition of a topic.
 
-    Offsets count records, and also what compaction removed and the markers of transactions.
+    Offsets count records, also those that compaction removed, and the markers of transactions.
     """
 
     partitions: int

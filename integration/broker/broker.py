@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class Broker(ABC):
-    """One Kafka node that serves clients.
-
-    Args:
-        bootstrap: ``host:port`` for clients.
-        backend: One of `start.BACKENDS`.
-        version: Kafka's version, or ``unknown`` for an external broker.
-    """
+    """One Kafka node that serves clients. `backend` is in `BACKENDS`; an external broker's version is ``unknown``."""
 
     def __init__(self, bootstrap: str, backend: str, version: str) -> None:
         self.bootstrap = bootstrap
@@ -38,11 +32,7 @@ class Broker(ABC):
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The listener in front of which a `FaultProxy` can stand.
-
-        Raises:
-            NotSupported: The broker is external and has none.
-        """
+        """The listener in front of which a `FaultProxy` can stand. NotSupported: an external broker has none."""
         raise NotSupported(
             f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy, because the harness "
             "did not start it; use the backend jvm or docker, or a cluster, for faults of single members"

@@ -36,14 +36,7 @@ _STOP_TIMEOUT_S = 30
 
 
 class Node:
-    """One broker of a cluster, made by `start_cluster`.
-
-    Args:
-        node_id: Its ``node.id``, from 1.
-        rack: Its ``broker.rack``.
-        bootstrap: ``host:port`` of this node alone.
-        route: The listener in front of which a `FaultProxy` can stand.
-    """
+    """One broker of a cluster, made by `start_cluster`. Ids begin at 1; `bootstrap` is this node's alone."""
 
     def __init__(self, node_id: int, rack: str, bootstrap: str, route: Route, place: Place, cluster: Cluster) -> None:
         self.node_id, self.rack, self.bootstrap, self.route = node_id, rack, bootstrap, route
@@ -92,11 +85,7 @@ class Node:
         self.paused = False
 
     def disconnect(self) -> None:
-        """Cut the running node off from clients and from the other nodes, which miss it after 3 s.
-
-        Raises:
-            NotSupported: The cluster's backend isn't ``docker``.
-        """
+        """Cut the node off from clients and other nodes, which miss it after 3 s. NotSupported without ``docker``."""
         self._place.disconnect()
         self.cut_off = True
 
@@ -186,11 +175,7 @@ class Cluster:
         return "\n".join(f"{' '.join(names)}\n{log}" for log, names in logs.items())
 
     def node(self, node_id: int) -> Node:
-        """Return the node with this ``node.id``, by which metadata names leaders and replicas.
-
-        Raises:
-            ConfigError: No node has this id.
-        """
+        """The node with this ``node.id``, by which metadata names leaders and replicas. ConfigError if none has it."""
         for node in self.nodes:
             if node.node_id == node_id:
                 return node
@@ -216,11 +201,7 @@ class Cluster:
                 raise not_ready(f"{node}: {error}", node.log_tail()) from error
 
     def restore(self) -> None:
-        """Bring back every stopped, killed, paused or disconnected node, and wait until all serve.
-
-        Raises:
-            BrokerNotReady: A node does not come up.
-        """
+        """Bring back all stopped, killed, paused or cut-off nodes, wait until all serve. BrokerNotReady otherwise."""
         for node in self.nodes:
             node.resume()
             node.connect()
@@ -314,7 +295,7 @@ def start_cluster(  # options of one cluster, given by name
         timeout_s: Seconds until all nodes must be ready, also after a restart.
         settings: Broker settings of every node that extend or replace the harness's own. By default topics have a
             replica on each of up to three nodes, and writes need two of them.
-        certificates: See `start_broker`. Every node gets a listener for users (not with ``docker``).
+        certificates: Every node gets a second listener, for users, with these certificates (not with ``docker``).
 
     Raises:
         ConfigError: `nodes` is below 1, or there are no racks.

@@ -57,7 +57,7 @@ class Gateway:
 
     @property
     def classes(self) -> Any:
-        """Java's packages and classes by name: ``classes.java.util.Properties()``. See `LiveJava.classes`."""
+        """Java's packages and classes by name: ``classes.java.util.Properties()``."""
         return self._gateway.jvm
 
     @property

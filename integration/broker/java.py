@@ -24,12 +24,11 @@ class LiveJava:
 
     Args:
         version: Kafka's version; it must be pinned.
-        timeout_s: Seconds until the JVM must answer.
 
     Raises:
         UnknownName: That version is not pinned.
         MachineError: Java or jars are missing and cannot be fetched.
-        HarnessError: py4j is missing, or the JVM does not start; the message has its last output.
+        HarnessError: py4j is missing, or the JVM does not answer in time; the message has its last output.
 
     Cost: 0.5 s to start; about 0.2 ms a call.
     """
@@ -53,12 +52,7 @@ class LiveJava:
         return self._gateway.array(of, items)
 
     def producer(self, bootstrap: str, **settings: object) -> Any:
-        """Java's own ``KafkaProducer`` of bytes; the caller closes it.
-
-        Args:
-            bootstrap: ``host:port``, several with commas.
-            settings: Its configuration, with ``_`` for ``.``: ``linger_ms=5``.
-        """
+        """Java's own ``KafkaProducer`` of bytes, with settings such as ``linger_ms=5``; the caller closes it."""
         serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
         properties = self.classes.java.util.Properties()
         ours = {"bootstrap.servers": bootstrap, "key.serializer": serializer, "value.serializer": serializer}

@@ -19,8 +19,7 @@ from .settings import Route, broker_settings
 class JvmBroker(PlacedBroker):
     """One KRaft node in a JVM, which ends with this process. `start_broker` describes the arguments.
 
-    Args:
-        shared: Run the node as a server within a JVM that outlives it: it restarts in 0.5 s and cannot be killed.
+    A `shared` node is a server within a JVM that outlives it: it restarts in 0.5 s and cannot be killed.
     """
 
     _node: NodeProcess | SharedNode

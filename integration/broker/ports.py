@@ -16,11 +16,7 @@ a broker's port to a client that keeps reconnecting to the stopped broker."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports where nothing listens now.
-
-    Raises:
-        PortTaken: There are fewer than `count`.
-    """
+    """Distinct ports where nothing listens now. PortTaken if there are fewer than `count`."""
     sockets: list[socket.socket] = []
     try:
         for port in random.sample(range(_FIRST, _LAST), 500):
@@ -53,11 +49,7 @@ def hold(ports: Iterable[int]) -> ExitStack:
 
 
 def require_free(port: int) -> None:
-    """Check a port that the user named.
-
-    Raises:
-        PortTaken: Something listens on it, or it isn't a valid port.
-    """
+    """Check a port that the user named. PortTaken if something listens on it, or it isn't a valid port."""
     if not 0 < port < 65536:
         raise PortTaken(f"port {port} is not a port; name one from 1 to 65535")
     socket_ = _bound(port)

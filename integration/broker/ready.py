@@ -17,13 +17,9 @@ __all__ = ["BrokerNode", "addresses", "await_ready", "nodes", "require_broker"]
 def await_ready(
     where: str | Connection, timeout_s: float, check: Callable[[], None] | None = None, brokers: int = 1
 ) -> list[BrokerNode]:
-    """Wait until an address answers with at least `brokers` live brokers.
+    """Wait until an address answers with at least `brokers` live brokers. Of several addresses, one answer is enough.
 
-    Args:
-        where: ``host:port``, several with commas (one answer is enough), or a connection.
-        timeout_s: Seconds until this gives up.
-        check: Called before each try; raises if waiting is pointless, e.g. because the broker died.
-        brokers: How many nodes must be live.
+    `check` is called before each try; it raises if waiting is pointless, e.g. because the broker died.
 
     Raises:
         ConfigError: An address is not ``host:port``.
@@ -56,10 +52,6 @@ def require_broker(where: str | Connection, timeout_s: float = 5) -> None:
     """Wait until one of the addresses answers; called before a client is made.
 
     If the broker isn't there, kafka-python's constructors wait half a minute, then leave a thread and sockets behind.
-
-    Args:
-        where: ``host:port``, several with commas; or a connection.
-        timeout_s: Seconds until this gives up; a broker may be about to come back.
 
     Raises:
         BrokerUnreachable: No address answers in time; the message says how each try failed.

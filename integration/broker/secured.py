@@ -41,14 +41,9 @@ _TICK_S = 0.05
 
 
 class Certificates:
-    """The certificate authority of one run, and the broker's certificate.
+    """The certificate authority of one run, and the broker's certificate for the hosts `names`.
 
-    Args:
-        names: Hosts in the broker's certificate.
-        expired: Whether the certificate ended yesterday.
-
-    Raises:
-        ConfigError: trustme isn't installed.
+    An `expired` certificate ended yesterday. ConfigError if trustme isn't installed.
     """
 
     def __init__(self, names: Sequence[str] = ("localhost", "127.0.0.1"), *, expired: bool = False) -> None:
@@ -99,13 +94,8 @@ def with_secured(settings: Mapping[str, str], port: int, certificates: Certifica
 class Secured:
     """The secured listener of a broker or cluster, and its users.
 
-    Args:
-        bootstrap: ``host:port`` of the secured listeners, separated by commas.
-        behind: The harness's own listeners.
-        ca: The authority that clients must trust, PEM.
-
-    Raises:
-        BrokerNotReady: The administrator can't log in.
+    `bootstrap` has the secured listeners, `behind` the harness's own: ``host:port``, separated by commas. `ca` is the
+    authority that clients must trust, PEM. BrokerNotReady if the administrator can't log in.
     """
 
     def __init__(self, bootstrap: str, behind: str, ca: str) -> None:
@@ -115,11 +105,7 @@ class Secured:
         """A connection of the user who may do everything."""
 
     def user(self, name: str, rights: Iterable[Right] = ()) -> Connection:
-        """Create a user with these rights alone, and wait until every node accepts the user's login.
-
-        Raises:
-            BrokerNotReady: A node doesn't accept it in time.
-        """
+        """Create a user with these rights alone, wait until every node accepts the login. BrokerNotReady if not."""
         password = self._passwords[name] = secrets.token_urlsafe(16)
         with closing(self._asking()) as admin:
             errors = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, MECHANISM, password)])

@@ -43,17 +43,7 @@ def broker_settings(  # each becomes a property
     node_id: int = 1,
     route: Route | None = None,
 ) -> dict[str, str]:
-    """Settings of one node.
-
-    Args:
-        port: Clients' port, advertised as ``127.0.0.1:port``.
-        controller_port: The controller's port, for the node itself.
-        data: Folder for the log.
-        rack: ``broker.rack``.
-        bind: Address that the client listener binds to.
-        node_id: ``node.id``.
-        route: Its second client listener, or None.
-    """
+    """Settings of one node. Clients use `port`, advertised as ``127.0.0.1:port``, and the `route` if there is one."""
     return {
         "process.roles": "broker,controller",
         "node.id": str(node_id),

@@ -29,9 +29,7 @@ class Delays:
 
     @classmethod
     def of(cls, record: GroupRecord, acks: Iterable[Event]) -> Delays:
-        """The delays of acknowledged records, to the first time that a member consumed them.
-
-        Records that nobody consumed are left out: law C3 names them.
+        """The delays of acknowledged records until a member first consumed them; without that, law C3 names them.
 
         Cost: O(n log n) for n records.
         """

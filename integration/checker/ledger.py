@@ -34,8 +34,7 @@ Process = tuple[str | None, int]
 class Truncation:
     """A partition's log ended at `end`, and at `offset` under its next leader: the offsets in between are lost.
 
-    Args:
-        event: The ``truncated`` event that records this; it is written before anything is sent to the new leader.
+    The event that records it is written before anything is sent to the new leader.
     """
 
     tp: TopicPartition
@@ -59,12 +58,7 @@ Truncations = Mapping[TopicPartition, Sequence[Truncation]]
 
 @dataclass(frozen=True)
 class Generation:
-    """A committed generation with at least one member, decoded.
-
-    Args:
-        assigned: member id -> topic-partitions.
-        names: member id -> the member's name, which is its client id.
-    """
+    """A committed generation with at least one member, decoded, by member id; a member's name is its client id."""
 
     event: Event
     number: int
@@ -75,12 +69,9 @@ class Generation:
 
     @classmethod
     def of(cls, event: Event, names: Mapping[str, str | None] | None = None) -> Generation:
-        """Decode a ``generation_committed`` event.
+        """Decode a ``generation_committed`` event. `names`, member id -> name, override the event's client ids.
 
-        Args:
-            event: The event.
-            names: member id -> name, as members report it. It overrides the client id in the event, which is outdated
-                for a static member whose instance id another process took.
+        The client id is outdated for a static member whose instance id another process took.
         """
         members = event.data["members"]
         return cls(
@@ -118,15 +109,11 @@ class Generation:
         return not news or (self.number == before.number and not any(self.assigned[member] for member in news))
 
     def topics_of(self, member_id: str) -> frozenset[str]:
-        """A member's subscribed topics.
-
-        Raises:
-            WireError: Its bytes are not a subscription.
-        """
+        """A member's subscribed topics. Raises `WireError` if its bytes are not a subscription."""
         return frozenset(self.subscription_of(member_id).topics)
 
     def subscription_of(self, member_id: str) -> Subscription:
-        """A member's subscription when it joined. Raises `WireError` like `topics_of`."""
+        """A member's subscription when it joined. Raises `WireError` if its bytes are not a subscription."""
         row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
         return decode_subscription(bytes.fromhex(row["subscription"]))
 
@@ -157,7 +144,7 @@ class Generation:
 
     @cached_property
     def identities(self) -> Mapping[str, str]:
-        """Member id -> identity; see `identity_of`."""
+        """Member id -> the instance id of a static member, else the member id."""
         return {m["member_id"]: identity_of(m["member_id"], m.get("instance_id")) for m in self.event.data["members"]}
 
     @cached_property
@@ -227,10 +214,7 @@ class GroupRecord:
         return {g.number: g for g in self.generations}
 
     def generation_of(self, number: int, member_id: str | None) -> Generation | None:
-        """The committed generation with a number; if it was written again, the last version that has this member.
-
-        A static member that returns gets a new member id in the same generation.
-        """
+        """A generation by number; if a static member returned under a new id, the last version with `member_id`."""
         written = [g for g in self._writings.get(number, ()) if member_id in g.assigned]
         return written[-1] if written else self.by_number.get(number)
 
@@ -332,7 +316,7 @@ class GroupRecord:
     def cooperative_protocols(self) -> frozenset[str]:
         """The assignors under which members keep their partitions during a rebalance.
 
-        An assignor of any name is cooperative if some member claims partitions when it joins under that assignor.
+        An assignor of any name is one if a member claimed partitions when it joined under it.
         """
         by_broker = (generation.protocol for generation in self.generations if generation.by_broker)
         return frozenset({COOPERATIVE, *self._kept.values(), *by_broker})

@@ -57,14 +57,12 @@ _WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_be
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a topic-partition may be without an owner in a planned change, and how long it was.
+    """How long (`ms`) a topic-partition may be without an owner in a planned change, and how long it was (`waited_ms`).
 
-    Args:
-        ms: The limit.
-        waited_ms: From the end of the owner's callback, or its ``stop``, to the end of the join that gave the partition
-            to another member, on the coordinator's clock. The leader's time for assigning and the new owner's for
-            adopting do not count, nor does time in which a member runs callbacks, works on records or commits.
-        why: What the limit consists of.
+    `why` says what the limit consists of. The wait lasts from the end of the owner's callback, or its ``stop``, to the
+    end of the join that gave the partition to another member, on the coordinator's clock. The leader's time for
+    assigning and the new owner's for adopting do not count, nor does time in which a member runs callbacks, works on
+    records or commits.
     """
 
     ms: float
@@ -83,15 +81,7 @@ class Planned:
         self._hears: dict[tuple[int, int, bool], float | str] = {}
 
     def limit(self, before: Span, after: Span) -> Limit | str:
-        """The limit of the time between two intervals of a topic-partition.
-
-        Args:
-            before: The interval that ended last.
-            after: The one that begins next.
-
-        Returns:
-            The limit, or why there is none: one of `WHYS`.
-        """
+        """The limit of the time between two successive intervals of a partition; without one, why: one of `WHYS`."""
         at = bisect_left(self._ends, after.interval.start_ns)
         if at == len(self._ends) or (change := self._changes[at]).before is None:
             return UNSTABLE

@@ -1,6 +1,6 @@
 """Cost of a group's changes: rebalances, time without an owner, moves, needless revokes, duplicates. Pure.
 
-Rebalances and moves are those of `history.rebalances`, as `why`, `exporter` and the pipeline count them. No law does.
+Rebalances and moves are counted by `history.rebalances`, as in `why`, `exporter` and the pipeline. No law counts them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ STATES = ("stable", "drained", "read_back")
 
 @dataclass(frozen=True)
 class Gap:
-    """A time in which a subscribed topic-partition had no owner.
-
-    Args:
-        until_ns: When it got an owner, or when the harness began to stop the members.
-        ended: Whether it got an owner.
-    """
+    """A time in which a subscribed topic-partition had no owner; if not `ended`, until the harness stopped members."""
 
     tp: TopicPartition
     from_ns: int
@@ -47,9 +42,9 @@ class Gap:
 def gaps(record: GroupRecord) -> list[Gap]:
     """Every time without an owner, by topic-partition and start.
 
-    A gap lies between two owners (see `timeline.intervals`), or extends to the end if running members subscribe to a
-    topic-partition that nobody owns then. The second kind starts when the last owner's interval ended; without one,
-    with the first generation that had to assign the topic-partition.
+    A gap lies between two owners, or extends to the end if running members subscribe to a topic-partition that nobody
+    owns then. The second kind starts when the last owner's interval ended; without one, with the first generation that
+    had to assign the topic-partition.
     """
     all_gaps = [
         Gap(span.tp, span.interval.start_ns - round(ms * 1e6), span.interval.start_ns, True)
@@ -109,21 +104,17 @@ class Cost:
     """Cost of one named step, until the group is stable again. Times come from the members' own callbacks.
 
     Args:
-        name: Name of the step; empty if the group became stable without one.
+        name: Empty if the group became stable without a named step.
         generation: Generation in which the group became stable.
-        generations: Distinct generations committed since the previous stable state.
-        rebalances: Rebalances of these generations.
+        generations: Distinct generations committed since the previous stable state. Rebalances and moves are theirs.
         ms: From the start of the step to the last member's adoption; None without a named step.
-        stop_ms: Longest time that a subscribed topic-partition had no owner; the time before its first owner is
-            excluded.
+        stop_ms: Longest time that a subscribed topic-partition had no owner, without the time before its first owner.
         downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
-        moves: Moves of these rebalances.
-        least: The fewest moves that these need; None if one of them doesn't tell it (racks, an assignor by work).
-        needless: Needless moves of these rebalances; None likewise.
-        returned: Needless revokes of these rebalances.
-        duplicates: Records that were consumed again.
-        asked: Whether membership changed only by scenario actions. False, for example, if a member missed its session
-            on a busy machine.
+        least, needless: Fewest moves needed, and needless moves; None if a rebalance doesn't tell (racks, an assignor
+            by work).
+        returned: Needless revokes.
+        asked: Whether only scenario actions changed the membership: not, for example, a session missed on a busy
+            machine.
         killed: Whether a member was killed, so that the stop contains its session timeout.
         first: Whether the group was not stable before: its members start.
         from_ns, until_ns: When the step began, and when the group was stable, monotonic ns.
@@ -159,11 +150,8 @@ def rebalances_of(record: GroupRecord) -> list[Rebalance]:
 def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
     """The cost of each change between two stable states of a group, in order.
 
-    Args:
-        record: The group's events.
-        rebalances: As `rebalances_of` tells them. One belongs to the change that has its last generation.
-
-    A gap or a duplicate counts for the last named step before it, because some appear only after the group is stable.
+    A rebalance (of `rebalances_of`) counts for the change that has its last generation; a gap or a duplicate for the
+    last named step before it, because some appear only after the group is stable.
 
     Cost: O(n log n) for n intervals and consumed runs, plus `transitions`.
     """

@@ -1,8 +1,8 @@
 """A KIP-848 group in the checker's terms: targets are generations, members adopt by their own epochs. Pure.
 
-A target assignment is a generation once its epoch is in the log; its number is that epoch. Nobody leads
-it, and no member waits for another: the coordinator moves each member from what it has to the target, and the log has
-every step (`Current`).
+A target assignment is a generation once its epoch is in the log; its number is that epoch. Nobody leads it, and no
+member waits for another: the coordinator moves each member from what it has to the target, and logs every step
+(`Current`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ class Current:
 
     Args:
         event: The record. Without fields it removes the member.
-        client_id: The member's client id, which is its name.
-        epoch: The member's epoch.
         assigned: Its current assignment; empty once it is removed.
         revoking: Partitions that it has not yet acknowledged to have revoked.
         removed: Whether the record removes it: it left, its session ended, or a static member is replaced.
@@ -70,7 +68,7 @@ class Reconciliation:
 
     @classmethod
     def of(cls, group: str, events: Sequence[Event], in_classic: Mapping[str, int] | None = None) -> Reconciliation:
-        """Replay ``broker_assigned`` events, in the order of the log; `in_classic` as in the class."""
+        """Replay ``broker_assigned`` events, which are in the order of the log."""
         reconciliation, state = cls(in_classic=in_classic or {}), BrokerGroup(group)
         names: dict[str, str] = {}
         for event in events:

@@ -89,7 +89,7 @@ class Transition:
         """Number of requests that may each take the generations of a trigger.
 
         A member may request one rebalance per generation that it adopted, after the rest that its assignor promises
-        (``rest_s``). Other requests allow nothing: a storm of them is found by its generations.
+        (``rest_s``). Other requests allow no generations, so a storm of them has too many.
         """
         adoptions: set[tuple[str | None, int, int]] = set()
         for request in self.requests:
@@ -170,11 +170,7 @@ def needed_moves(before: Generation, after: Generation) -> int:
 
 
 def subscribe_alike(before: Generation, after: Generation) -> bool:
-    """Whether the members of each generation have one subscription, without racks.
-
-    Raises:
-        WireError: A subscription can't be read.
-    """
+    """Whether each generation's members have one subscription, and no rack. Raises `WireError` if one can't be read."""
     for generation in (before, after):
         seen = {
             (frozenset(subscription.topics), subscription.rack)
@@ -186,12 +182,7 @@ def subscribe_alike(before: Generation, after: Generation) -> bool:
 
 
 def most_kept(counts: Collection[int], members: int, partitions: int) -> int:
-    """The most partitions that can keep their owner when `partitions` are spread evenly over `members`.
-
-    Args:
-        counts: Number of partitions of each staying member.
-        members: Number of members, staying and new.
-        partitions: Number of partitions.
+    """The most of `partitions` that keep their owner if spread evenly over `members`; `counts`: of those that stay.
 
     >>> most_kept([4, 4], 3, 8)  # quotas 3, 3, 2
     6

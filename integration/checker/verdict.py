@@ -39,7 +39,7 @@ class Verdict:
             (``group/topic-partition`` -> ms), ``longest_gap_ms``, ``zombie_ms`` (the longest time that a member was a
             zombie), ``assign_us`` (longest), ``acked``, ``nacked``, ``delays_ms`` (`delays.spread` of the records that
             were acknowledged during steps of a running group without a kill).
-        intervals: See `intervals`.
+        intervals: Who owned what from when to when, as the members' callbacks tell it.
     """
 
     value: bool | None
@@ -126,16 +126,12 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
 
 
 def intervals(history: History) -> list[Interval]:
-    """The ownership intervals of a history, as the members' callbacks tell them; see `history.timeline.intervals`."""
+    """The ownership intervals of a history, as the members' callbacks tell them."""
     return timeline.intervals(history.events)
 
 
 def known_laws(names: Collection[str]) -> None:
-    """Check that every name is a law's id.
-
-    Raises:
-        UnknownName: One is not; the message lists the laws.
-    """
+    """Raise `UnknownName`, whose message lists the laws, if one of these names is not a law's id."""
     for name in names:
         if name not in LAWS:
             raise UnknownName("law", name, LAWS)

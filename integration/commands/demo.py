@@ -63,7 +63,7 @@ SPARK_TOLD_S = 5.0
 """While Spark works, a line says at least this often at which stage it is."""
 SPARK = (sys.executable, "-m", "kafka_assignors.pipeline", "run")
 STAGE = "pipeline: "
-"""What a line of the Spark job begins with that names its stage."""
+"""Prefix of the Spark job's lines that name its stage."""
 
 
 def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
@@ -75,22 +75,16 @@ def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
 
 
 class Demo:
-    """One run of the demo.
+    """One run of the demo, on a broker that is ready.
 
     Attributes:
-        history: Folder of the histories, a folder for each part.
         page: The page: written before Spark begins, and again at the end.
         spark_failure: Why Spark has no result although it was asked for; "" if it has one. All other results stand.
 
     Args:
-        broker: The broker to use; it must be ready.
-        sandbox: Creates and removes the topics and groups.
-        out: The run's folder, which gets ``history/``, ``spark/`` and ``report.html``.
-        run: Id of the run.
+        out: The run's folder, which gets ``history/`` (with a folder for each part), ``spark/`` and ``report.html``.
         console: Receives progress, live on a terminal and as plain lines elsewhere.
         full: Also the assignor roundrobin, the vote and the worked examples.
-        spark: Also run the Spark job.
-        spark_timeout_s: How long the Spark job may take.
         seed: Decides the keys of the records: the same seed gives the same keyed placement.
     """
 
@@ -117,11 +111,9 @@ class Demo:
         self.groups: list[GroupResult] = []
 
     def run(self) -> Report:
-        """Run all parts in order.
+        """Run all parts in order, and write the page. The report's `value` is True only if every verdict is true.
 
-        Returns:
-            The report; its `value` is True only if every verdict is true. A Spark job that fails or is too slow has no
-            verdict, see `spark_failure`. The page is written to `page`.
+        A Spark job that fails or is too slow has no verdict, see `spark_failure`.
         """
         began = time.monotonic()
         report = Report("", "", None, ())
@@ -374,7 +366,7 @@ class Demo:
 
     @contextmanager
     def _stages(self) -> Iterator[Callable[[str, float], None]]:
-        """What is told of the Spark job's lines: its stages, live on a terminal, as lines elsewhere."""
+        """Yields the function that shows the Spark job's stages: live on a terminal, as lines elsewhere."""
 
         def words(line: str, for_s: float) -> str:
             stage = line.removeprefix(STAGE) if line.startswith(STAGE) else "starting …"

@@ -70,7 +70,6 @@ class GroupWatcher:
     """Asks the coordinator on each call; a context manager. kafka-python's errors pass through.
 
     Args:
-        bootstrap: The cluster.
         groups: Names or shell patterns; all groups without. Groups found by a pattern are sorted by trouble.
         note: Called with a sentence that the user should read.
         follow: Whether rebalances are told. A single view of a classic group needs no right to read the log.

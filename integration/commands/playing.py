@@ -109,10 +109,7 @@ def play_demo(  # the options of ``demo``
 
 
 def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> int:
-    """Tell a demo's end; returns its exit code.
-
-    A part that is false is the answer. Without Spark's result, the command could not do all that it was asked for.
-    """
+    """Tell a demo's end; returns its exit code: without Spark's result `COULD_NOT_RUN`, unless a part is false."""
     page, history, failure = played.page.resolve(), played.history.resolve(), played.spark_failure
     if as_json:
         runs = [{"title": g.title, "assignor": g.assignor, "value": g.verdict.value} for g in report.groups]
@@ -131,16 +128,7 @@ def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> in
 
 
 def play_seeds(where: Where, asked: Asked, seeds: str) -> int:
-    """Play many seeds of a scenario on one broker.
-
-    Args:
-        where: The broker.
-        asked: The scenario and its options.
-        seeds: ``A..B``.
-
-    Returns:
-        The exit code of all verdicts together.
-    """
+    """Play many seeds (``A..B``) of a scenario on one broker; returns the exit code of all verdicts together."""
     for option, given_too in (("--seed", asked.seed), ("--events-topic", asked.events_topic), ("--png", asked.png)):
         if given_too is not None:
             raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")

@@ -35,11 +35,9 @@ class SeedResult:
     """Result of one seed.
 
     Args:
-        value: As `Verdict.value`.
         broken: Law -> number of violations.
         unknown: The first few reasons why the verdict is unknown.
         seconds: Duration of the run and its judgement.
-        folder: Folder of its history and page.
         manifest: SHA-256 of the manifest of the judged history.
         scenario: SHA-256 of the scenario that was played.
     """
@@ -62,11 +60,7 @@ class SeedResult:
 
 
 def seeds_of(text: str) -> range:
-    """Parse ``A..B``, both included.
-
-    Raises:
-        ConfigError: `text` has another form.
-    """
+    """Parse ``A..B``, both included. ConfigError if `text` has another form."""
     span = _SPAN.fullmatch(text)
     if span is None or int(span[2]) < int(span[1]):
         raise ConfigError(f"--seeds {text}: expected A..B, two numbers in ascending order, such as 0..99")
@@ -100,7 +94,7 @@ def run_seeds(  # as `run_scenario`
         out: Gets a folder per seed. A seed is skipped if its folder has a judged run that hasn't changed since.
         on_row: Called after each seed with its result and whether it was skipped.
         prefix: Prefix of all topics and groups.
-        timeout_s: As `run_scenario`.
+        timeout_s: Limit for each step, and for the group to consume everything at the end.
         until: No seed begins after this time (`time.monotonic`); None: all are played.
 
     Returns:

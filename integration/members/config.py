@@ -18,7 +18,6 @@ KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent
 VERIFIABLE, BRIDGE = "verifiable", "bridge"
 JAVA_CONSUMER, CONFLUENT_CONSUMER = "java-consumer", "confluent-consumer"
 CLIENTS = (KAFKA_PYTHON, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE, JAVA_CONSUMER, CONFLUENT_CONSUMER)
-"""Clients that members may run."""
 BROKER_ASSIGNED = (JAVA_CONSUMER, CONFLUENT_CONSUMER)
 """Clients of the consumer protocol (KIP-848): their assignors are the broker's, and their timeouts the group's."""
 BROKER_ASSIGNORS = ("uniform", "range")
@@ -52,9 +51,7 @@ class MemberConfig:
     Args:
         member: Its name in the run; also its client id, by which the coordinator log distinguishes members.
         assignors: Names, most wanted first; see `registry.assignor_named`.
-        history: The file that it writes.
         incarnation: 0 for the first process of that name, then counted up.
-        client: Its client. Every client has its own program, and all take this configuration.
         pattern: Regular expression, instead of `topics`: it subscribes to the topics whose names match.
         guarded: Apply `kafka_assignors.guard` to its consumer, even if none of its assignors does so.
         output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
@@ -96,11 +93,7 @@ class MemberConfig:
         return b"" if self.access is None else render(self.access).encode("ascii")
 
     def connection(self) -> Connection:
-        """How its clients reach the cluster.
-
-        Raises:
-            ConfigError: A setting of `access` is invalid.
-        """
+        """How its clients reach the cluster. ConfigError if a setting of `access` is invalid."""
         if self.access is None:
             return Connection(self.bootstrap)
         return from_settings({**self.access, "bootstrap.servers": self.bootstrap})

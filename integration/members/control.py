@@ -91,11 +91,7 @@ class Control:
 
 
 def _subscription(text: str) -> Mapping[str, Any]:
-    """Parse the argument of `subscribe`.
-
-    Raises:
-        ValueError: It is neither a list of topics nor a pattern.
-    """
+    """Parse the argument of `subscribe`. ValueError if it is neither a list of topics nor a pattern."""
     wanted = json.loads(text)
     if isinstance(wanted, dict) and set(wanted) == {"pattern"} and isinstance(wanted["pattern"], str):
         return wanted
@@ -105,11 +101,7 @@ def _subscription(text: str) -> Mapping[str, Any]:
 
 
 def _seconds(text: str) -> float:
-    """Parse a time limit.
-
-    Raises:
-        ValueError: It is no number of seconds from 0.
-    """
+    """Parse a time limit. ValueError if it is no number of seconds from 0."""
     seconds = float(text)
     if not 0 <= seconds < math.inf:
         raise ValueError(f"leave takes seconds from 0, not {text!r}")

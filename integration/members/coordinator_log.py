@@ -68,12 +68,7 @@ class Joined(NamedTuple):
 
 
 class _Reconciled(NamedTuple):
-    """What the coordinator's log says of a member of a KIP-848 group from a time on; `assigned` is None once it left.
-
-    Args:
-        at_ms: Time of the record, ms of the broker's clock.
-        assigned: Its current assignment.
-    """
+    """A member of a KIP-848 group from `at_ms` (the broker's clock) on; `assigned` is None once it has left."""
 
     at_ms: int
     client_id: str
@@ -91,8 +86,6 @@ class CoordinatorLog:
     clock, not the time of reading.
 
     Args:
-        bootstrap: ``host:port``, several with commas; or a connection.
-        group: The group to follow.
         writer: Receives the events; closed by `close`.
         timeout_s: Limit for the broker to create its offsets topic.
 
@@ -119,11 +112,7 @@ class CoordinatorLog:
 
     @property
     def generation(self) -> GroupCommitted | None:
-        """The last committed generation, None before the first.
-
-        Raises:
-            RuntimeError: The reader has failed; its cause is chained.
-        """
+        """The last committed generation, None before the first. RuntimeError, with its cause, if the reader failed."""
         with self._changed:
             if self._error is not None:
                 raise RuntimeError(f"the reader of the coordinator log failed: {self._error}") from self._error
@@ -159,7 +148,7 @@ class CoordinatorLog:
         """The last current assignment of a client in a KIP-848 group that was committed by a time (wall clock, ms).
 
         The coordinator may be ahead of the client, which reconciles one assignment after the other: the last assignment
-        that is what the client then holds comes first, otherwise the last one.
+        of exactly `owned_partitions` is preferred to the last one.
         """
         with self._changed:
             rows = [row for row in self._reconciled if row.client_id == client_id and row.at_ms <= at_ms]
@@ -247,7 +236,7 @@ class CoordinatorLog:
         return int(self._consumer.position(at))
 
     def _take(self, read: Sequence[tuple[Decoded, int]]) -> None:
-        """Write records to the history, then show what they leave, all at once: (record, its ms).
+        """Write records (each with its ms) to the history, then publish the state that they leave, all at once.
 
         A coordinator appends one decision of a KIP-848 group as a batch: a member's new subscription is followed by the
         epoch that it causes. Whoever saw the first without the second would take the group to be at rest.

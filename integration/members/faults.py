@@ -15,17 +15,15 @@ class MemberFaults:
     """The faults of a group's members. The history records each before it acts and when it is over.
 
     A kill is recorded after SIGKILL: before it, the process may still consume and commit, however late the signal.
+    Methods raise ConfigError if no running member has the name; those that wait also raise MemberDied if a member ends
+    unasked.
     """
 
     def __init__(self, members: RunningMembers) -> None:
         self._members = members
 
     def kill(self, name: str) -> None:
-        """End a member with SIGKILL. The coordinator notices when the session ends.
-
-        Raises:
-            ConfigError: No running member has this name.
-        """
+        """End a member with SIGKILL. The coordinator notices when the session ends."""
         process = self._members.get(name)
         self._members.count_from_here()
         process.kill()
@@ -37,7 +35,6 @@ class MemberFaults:
         """Send a bridged member SIGINT. If its application ends by it, `wait_end` waits for that.
 
         Raises:
-            ConfigError: No running member has this name.
             NotSupported: Its client isn't ``bridge``.
         """
         process = self._members.get(name)
@@ -47,11 +44,7 @@ class MemberFaults:
         self._members.write("fault_end", **process.named("interrupt"))
 
     def pause(self, name: str) -> None:
-        """Freeze a member (SIGSTOP). The coordinator evicts it when its session ends, unless it is resumed before.
-
-        Raises:
-            ConfigError: No running member has this name, or it is paused already.
-        """
+        """Freeze a member (SIGSTOP), which is evicted when its session ends. ConfigError if it is paused already."""
         process = self._members.get(name)
         if process.paused:
             raise ConfigError(f"{self._members.named(name)} is already paused")
@@ -65,9 +58,7 @@ class MemberFaults:
         This needs records, and work that takes a while: the member is paused only once it reports work.
 
         Raises:
-            ConfigError: As `pause`.
             NotStable: The member was never at work before the deadline.
-            MemberDied: A member ended unasked.
         """
         process = self._members.get(name)
 
@@ -97,9 +88,7 @@ class MemberFaults:
         is found at work until its commit is accepted or refused.
 
         Raises:
-            ConfigError: No running member has this name.
             NotStable: The member was never at work, or its commit wasn't answered, before the deadline.
-            MemberDied: A member ended unasked.
         """
         process = self._members.get(name)
         self._members.wait_until(
@@ -122,10 +111,8 @@ class MemberFaults:
         It stops between two polls, which needs records; a member that was just started stops before its first poll.
 
         Raises:
-            ConfigError: No running member has this name.
             NotSupported: Its client doesn't take this command.
             NotStable: It still polls after `timeout_s`.
-            MemberDied: The member ended unasked.
         """
         process = self._members.get(name)
         self._members.count_from_here()
@@ -143,7 +130,6 @@ class MemberFaults:
         `wait_stalled` waits for the stall, `kill` ends the member in it, `resume` ends the stall.
 
         Raises:
-            ConfigError: No running member has this name.
             NotSupported: Its client doesn't take this command.
         """
         process = self._members.get(name)
@@ -154,9 +140,7 @@ class MemberFaults:
         """Wait until a member stalls in its assign.
 
         Raises:
-            ConfigError: No running member has this name.
             NotStable: It didn't by the deadline: it may not be the leader, or there was no rebalance.
-            MemberDied: A member ended unasked.
         """
         process = self._members.get(name)
         self._members.wait_until(
@@ -166,11 +150,7 @@ class MemberFaults:
         )
 
     def resume(self, name: str) -> None:
-        """Let a paused (SIGCONT) or stalled member continue.
-
-        Raises:
-            ConfigError: No running member has this name, or it is neither paused nor stalled.
-        """
+        """Let a paused (SIGCONT) or stalled member continue. ConfigError if it is neither."""
         process = self._members.get(name)
         if not (process.paused or process.stalled):
             raise ConfigError(f"{self._members.named(name)} is not paused")
@@ -185,7 +165,7 @@ class MemberFaults:
         """Change a member's subscription in place. It takes effect between two polls, which needs records.
 
         Raises:
-            ConfigError: No running member has this name, or not exactly one of `topics` and `pattern` is given.
+            ConfigError: Not exactly one of `topics` and `pattern` is given.
             NotSupported: Its client doesn't take this command.
         """
         process = self._members.get(name)
@@ -199,15 +179,10 @@ class MemberFaults:
         process.topics, process.pattern = tuple(sorted(topics)), pattern
 
     def wait_end(self, name: str, timeout_s: float = 15) -> str:
-        """Wait until a member has ended on its own, as a fenced member must.
-
-        Returns:
-            How it ended, and its last output.
+        """Wait until a member has ended on its own, as a fenced member must. Return how, with its last output.
 
         Raises:
-            ConfigError: No running member has this name.
             NotStable: It still runs after `timeout_s`.
-            MemberDied: Another member ended unasked.
         """
         process = self._members.get(name)
         deadline = time.monotonic() + timeout_s
@@ -226,7 +201,6 @@ class MemberFaults:
 
         Raises:
             NotStable: Some had not by the deadline; the message names them.
-            MemberDied: A member ended unasked.
         """
         since_ns = time.monotonic_ns()
 

@@ -47,9 +47,8 @@ _TRANSFORMERS = {
     KAFKA_PYTHON: ("kafka_assignors.integration.members.transformers.kafka_python", "kafka"),
     AIOKAFKA: ("kafka_assignors.integration.members.transformers.aiokafka", "aiokafka"),
 }
-"""The same for members that transform."""
 LEAVE_S = 20
-"""How long a member may read on while it hands its partitions over, seconds, unless told otherwise."""
+"""Default time in seconds that a member may read on while it hands its partitions over."""
 
 
 class MemberGroup(MemberFaults):
@@ -111,9 +110,7 @@ class MemberGroup(MemberFaults):
     def step(self, name: str, gap_ms: int | None = None) -> None:
         """Begin a named step of the scenario: the next `wait_stable` counts from here.
 
-        Args:
-            name: Name of the step.
-            gap_ms: How long a topic-partition may be without an owner in this step (law O4); None: no limit.
+        `gap_ms` bounds how long a topic-partition may be without an owner in this step (law O4); None: no limit.
         """
         bound = {} if gap_ms is None else {"gap_ms": gap_ms}
         self._members.counted_from_ns = self._writer.write("step", name=name, **bound).mono_ns
@@ -231,7 +228,7 @@ class MemberGroup(MemberFaults):
         self._ended(name, timeout_s, asked=self._ask_to_end(name, timeout_s, MemberProcess.terminate))
 
     def leave(self, *names: str, hand_over_s: float = LEAVE_S) -> None:
-        """As `stop`, but the members first hand their partitions over, as `kafka_assignors.leave` does.
+        """Let members hand their partitions over, as `kafka_assignors.leave` does, then leave; wait for their ends.
 
         Args:
             *names: Running members that leave at the same time; their clients are among `LEAVING`.
@@ -239,6 +236,8 @@ class MemberGroup(MemberFaults):
 
         Raises:
             NotSupported: A client can't.
+            ConfigError: No running member has this name, or it is paused or cut off.
+            MemberDied: A member didn't end in time and was killed, or didn't end cleanly.
         """
         asked = {name: self.ask_to_leave(name, hand_over_s) for name in names}
         for name in names:
@@ -317,9 +316,7 @@ class MemberGroup(MemberFaults):
     def drain(self, timeout_s: float = 30, *, committed: bool = False) -> dict[TopicPartition, int]:
         """Wait until the group has consumed every record that its topics hold now, then record that in the history.
 
-        Args:
-            timeout_s: Deadline.
-            committed: Wait for commits too. Outputs of members that transform are committed with them.
+        With `committed` it waits for commits too. Outputs of members that transform are committed with them.
 
         Returns:
             topic-partition -> end offset when this call began.

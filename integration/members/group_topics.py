@@ -18,9 +18,7 @@ from .running import RunningMembers
 class GroupTopics:
     """The topics of a running group, and changes to them. The history records each change before and after it is made.
 
-    Args:
-        members: The group's members, whose subscriptions count.
-        topics: The topics on the brokers.
+    Changes raise kafka.errors.KafkaError if the broker refuses them.
     """
 
     def __init__(self, members: RunningMembers, topics: Topics) -> None:
@@ -32,12 +30,7 @@ class GroupTopics:
         return self._topics.counts(topics, {member.pattern for member in self._members if member.pattern is not None})
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic, which a member's pattern may match, and wait until its partitions have leaders.
-
-        Raises:
-            ConfigError: It exists.
-            kafka.errors.KafkaError: The broker refuses.
-        """
+        """Create a topic, which a pattern may match, and wait for its partitions' leaders. ConfigError if it exists."""
         self._topics.require("made", topic, partitions)
         with self._change("create_topic", topic, partitions):
             self._topics.create({topic: partitions})
@@ -47,19 +40,13 @@ class GroupTopics:
 
         Raises:
             ConfigError: It doesn't exist, or has that many already.
-            kafka.errors.KafkaError: The broker refuses.
         """
         self._topics.require("grow", topic, partitions)
         with self._change("add_partitions", topic, partitions):
             self._topics.grow(topic, partitions)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic, and wait until the brokers don't know it any more.
-
-        Raises:
-            ConfigError: It doesn't exist.
-            kafka.errors.KafkaError: The broker refuses.
-        """
+        """Delete a topic, and wait until the brokers don't know it any more. ConfigError if it doesn't exist."""
         self._topics.require("deleted", topic, 0)
         with self._change("delete_topic", topic, 0):
             self._topics.delete(topic)
@@ -72,11 +59,7 @@ class GroupTopics:
         return self._topics.leader(TopicPartition(COORDINATOR_TOPIC, partition_of(self._members.group, count)))
 
     def wait_in_sync(self, timeout_s: float = 30) -> None:
-        """Wait until every replica of the subscribed topics and of the coordinator log is in sync.
-
-        Raises:
-            NotStable: They weren't by the deadline.
-        """
+        """Wait until all replicas of subscribed topics and coordinator log are in sync. NotStable after `timeout_s`."""
         try:
             self._topics.wait_in_sync([*self.subscribed(), COORDINATOR_TOPIC], timeout_s)
         except NotStable as error:
@@ -118,13 +101,9 @@ class GroupTopics:
     def tell_truncated(
         self, tp: TopicPartition, leader: int, before: Mapping[TopicPartition, int], timeout_s: float = 30
     ) -> None:
-        """Wait for a new leader, and record in the history which end offsets of the topic fell. Nobody may send to it.
+        """Wait until `leader` leads `tp`, and record in the history which end offsets of its topic fell from `before`.
 
-        Args:
-            tp: The partition that gets a new leader.
-            leader: The node that must lead it.
-            before: The end offsets of the topic's partitions before that.
-            timeout_s: Deadline.
+        Nobody may send to the topic meanwhile.
 
         Raises:
             NotStable: Another node leads it at the deadline, or its end offset didn't fall.

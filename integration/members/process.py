@@ -28,10 +28,7 @@ class MemberProcess(ABC):
     """A member process and the state that its history shows so far.
 
     Args:
-        config: Its configuration.
         topics, pattern: Its subscription, one of the two.
-        output: The file of its output.
-        member_id: Its id in the group, as last reported.
         owned: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
         assigned_in: The generation of its last assigned callback.
         revoked_in: The generation in which it gave something up after learning its assignment, so it must rejoin: it
@@ -42,10 +39,8 @@ class MemberProcess(ABC):
         committed_ns: When a commit of its was last accepted.
         answered_ns: When a commit of its was last accepted or refused.
         started: Whether it has begun: from then on it obeys SIGTERM.
-        paused: Whether it was paused and not resumed.
         stalled: Whether it has stopped polling, or stalls in its assign.
         at_work: Whether it has consumed records that it hasn't begun to commit.
-        via: The proxy that its connections pass.
     """
 
     config: MemberConfig
@@ -101,11 +96,7 @@ class MemberProcess(ABC):
         self.program.kill()
 
     def interrupt(self) -> None:
-        """Send SIGINT.
-
-        Raises:
-            NotSupported: The member isn't bridged, so it has no work that could be interrupted.
-        """
+        """Send SIGINT. NotSupported if the member isn't bridged: it has no work that could be interrupted."""
         raise NotSupported(
             f"member {self.config.member!r}, client {self.config.client!r}: only bridged members are interrupted"
         )
@@ -116,19 +107,11 @@ class MemberProcess(ABC):
         self.paused = True
 
     def stall(self) -> None:
-        """Tell it to stop polling after its current poll.
-
-        Raises:
-            NotSupported: Its client doesn't take this command.
-        """
+        """Tell it to stop polling after its current poll. NotSupported if its client doesn't take this command."""
         self.command("stall")
 
     def command(self, what: str) -> None:
-        """Send it a command of `control`.
-
-        Raises:
-            NotSupported: Its client doesn't take this command.
-        """
+        """Send it a command of `control`. NotSupported if its client doesn't take this command."""
         member, client = self.config.member, self.config.client
         raise NotSupported(f"member {member!r} runs {client}, which does not support {what.partition(' ')[0]}")
 
@@ -198,14 +181,11 @@ class MemberProcess(ABC):
 
 
 class Commands:
-    """The pipe to a member's standard input: first what it is handed over, then `control`'s commands.
+    """The pipe to a member's standard input (`stdin`): first what it is handed over, then `control`'s commands.
 
     Args:
         first: Bytes that the member reads first, such as its access to the cluster, which no file gets.
         more: Whether commands follow; if not, its standard input ends behind `first`.
-
-    Attributes:
-        stdin: The pipe's reading end, for the member's program.
     """
 
     def __init__(self, first: bytes = b"", *, more: bool = True) -> None:
@@ -262,7 +242,7 @@ class PythonProcess(MemberProcess):
         self._commands.send(what)
 
     def end(self, timeout_s: float) -> None:
-        """See `MemberProcess.end`."""
+        """Wait for its end, kill it at the deadline, read the rest of its history."""
         super().end(timeout_s)
         self._commands.close()
 

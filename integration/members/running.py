@@ -19,12 +19,7 @@ TICK_S = 0.02
 
 
 class RunningMembers:
-    """The processes of one group's members. Iterating yields the processes.
-
-    Args:
-        group: Group id.
-        writer: Writes the harness's events of this group.
-    """
+    """The processes of one group's members. Iterating yields the processes."""
 
     def __init__(self, group: str, writer: EventWriter) -> None:
         self.group, self._writer = group, writer
@@ -35,11 +30,7 @@ class RunningMembers:
         return iter(tuple(self.by_name.values()))
 
     def get(self, name: str) -> MemberProcess:
-        """The process of a running member.
-
-        Raises:
-            ConfigError: No running member has this name.
-        """
+        """The process of a running member. ConfigError if no running member has this name."""
         if name not in self.by_name:
             running = ", ".join(sorted(self.by_name))
             raise ConfigError(f"no member {name!r} runs in group {self.group!r}; running: {running}")
@@ -59,12 +50,9 @@ class RunningMembers:
             self.counted_from_ns = time.monotonic_ns()
 
     def ended(self, name: str, timeout_s: float, asked: bool = True) -> None:
-        """Wait for the end of a process, kill it at the deadline, and write its ``exit`` event.
+        """Wait for a process's end, kill it at the deadline, and write its ``exit`` event.
 
-        Args:
-            name: A running member.
-            timeout_s: Deadline.
-            asked: Whether the process was told to end, or its end was awaited.
+        `asked`: whether the process was told to end, or its end was awaited.
         """
         process = self.by_name[name]
         process.end(timeout_s)
@@ -76,11 +64,7 @@ class RunningMembers:
         self.write("exit", member=name, incarnation=incarnation, code=code, asked=asked, **number)
 
     def check_alive(self, but: str | None = None) -> None:
-        """Check that every member runs, except the one named `but`.
-
-        Raises:
-            MemberDied: A member ended unasked.
-        """
+        """Check that every member runs, except the one named `but`. MemberDied if a member ended unasked."""
         for name, process in tuple(self.by_name.items()):
             if name != but and process.returncode is not None:
                 self.ended(name, STOP_S, asked=False)

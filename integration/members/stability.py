@@ -47,12 +47,8 @@ def due(
 ) -> list[str]:
     """What must still happen before the group is stable; empty if it is.
 
-    Args:
-        committed: The last committed generation.
-        processes: member name -> its process, whose reports are read.
-        wanted: Names of the members that must be in the group.
-        partitions: topic -> partition count, of all subscribed topics; called only when nothing else is due.
-        complete: Wait for partitions without an owner.
+    `partitions` returns topic -> partition count of all subscribed topics, and is called only when nothing else is due.
+    With `complete`, partitions without an owner are waited for.
     """
     if committed is None:
         return ["the first generation"]

@@ -48,12 +48,8 @@ def java_command(
 ) -> list[str]:
     """The command line of a Java member. Writes `properties`, the settings for which the tool has no option.
 
-    Args:
-        config: Its configuration. Further settings have Java's names, with ``_`` for ``.``:
-            ``max_poll_interval_ms=3000``.
-        properties: A file to write, or the member's standard input if the settings have secrets.
-        log: Its log file, separate from its JSON lines.
-        version: Version of the pinned jars.
+    `properties` is a file, or the member's standard input if the settings have secrets. The configuration's further
+    settings have Java's names, with ``_`` for ``.``: ``max_poll_interval_ms=3000``.
 
     Raises:
         ConfigError: There are several topics; the tool subscribes to one.
@@ -81,7 +77,7 @@ def java_command(
 
 
 def verifiable_command(config: MemberConfig, properties: Path | StandardInput) -> list[str]:
-    """The command line of our own member with VerifiableConsumer's options; otherwise as `java_command`.
+    """The command line of our own member, which has VerifiableConsumer's options. Writes `properties`.
 
     `registry.assignor_named` makes its assignors. Those that Java has go by Java's names.
     """
@@ -151,11 +147,7 @@ def _protocol_settings(config: MemberConfig) -> dict[str, Any]:
 
 
 def confluent_command(config: MemberConfig, path: Path) -> list[str]:
-    """The command line of a member that runs librdkafka. Writes its configuration to `path`.
-
-    Raises:
-        UnknownName: librdkafka doesn't have this assignor.
-    """
+    """A librdkafka member's command line. Writes its configuration to `path`. UnknownName if it lacks an assignor."""
     if config.broker_assigned:
         config.require_consumer_protocol()
     else:
@@ -209,8 +201,8 @@ class Lookup(Protocol):
 class EventTranslator:
     """Output of one VerifiableConsumer -> events, in order. `log` knows the client by `client_id`.
 
-    A member of a KIP-848 group (by its `client`) reports changes only; its number is the epoch at which the
-    coordinator's log gives it what it then holds.
+    A member of a KIP-848 group (by its `client`) reports changes only. Its generation is the epoch in which the
+    coordinator's log gives it the partitions that it then owns.
     """
 
     def __init__(self, client_id: str, log: Lookup, client: str = JAVA) -> None:
@@ -321,13 +313,12 @@ class EventTranslator:
 class VerifiableProcess(MemberProcess):
     """A member that prints JSON lines, from which its history is written here.
 
-    Args:
-        config: Its configuration; its client is `JAVA`, `CONFLUENT` or `VERIFIABLE`, or it has a program.
-        log: Supplies facts that it doesn't print.
-        stem: Path of its files, without their endings.
+    `log` supplies facts that it doesn't print. `stem` is the path of its files, without their endings.
 
     Raises:
-        ConfigError, UnknownName, MachineError: As `java_command` and `confluent_command`.
+        ConfigError: It has several topics, or its program isn't an executable file.
+        UnknownName: Its client doesn't have an assignor.
+        MachineError: Java or jars are missing and cannot be fetched.
     """
 
     def __init__(self, config: MemberConfig, log: CoordinatorLog, stem: Path) -> None:
@@ -361,17 +352,13 @@ class VerifiableProcess(MemberProcess):
         return self.returncode in (0, -SIGTERM) and self._over
 
     def command(self, what: str) -> None:
-        """Tell a member of librdkafka in a KIP-848 group to change its subscription or to stall; others can't.
-
-        Raises:
-            NotSupported: Its client doesn't take this command.
-        """
+        """Tell a member of librdkafka in a KIP-848 group to resubscribe or to stall. Others: NotSupported."""
         if self.config.client != CONFLUENT_CONSUMER or what == "stall-assign":
             super().command(what)
         self._commands.send(what)
 
     def end(self, timeout_s: float) -> None:
-        """See `MemberProcess.end`."""
+        """Wait for its end, kill it at the deadline, read and translate the rest."""
         super().end(timeout_s)
         self._commands.close()
         self._translate(final=True)

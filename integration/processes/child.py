@@ -44,11 +44,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def watched_folder(prefix: str) -> Iterator[Path]:
-    """A temporary folder, for this user alone, that is removed at the end, and if this process ends before it.
-
-    Args:
-        prefix: The beginning of its name.
-    """
+    """A temporary folder, for this user alone, that is removed at the end, and if this process ends before it."""
     with uninterrupted():
         folder = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
         command = [sys.executable, "-I", "-S", str(_WATCHDOG), "--remove", str(folder)]
@@ -64,7 +60,6 @@ class ChildProgram:
     """A program under its own `watchdog`, which ends it when this process is gone.
 
     Args:
-        command: Program and arguments.
         output: File to which both of its outputs are appended. An unread pipe would fill up and block it.
         stdin: File descriptor that it reads; default: nothing. The caller closes it.
         folder: Its working directory; default: this process's.
@@ -133,11 +128,7 @@ class ChildProgram:
                 os.kill(self.pid, number)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for its end.
-
-        Raises:
-            subprocess.TimeoutExpired: It still runs.
-        """
+        """Wait for its end. subprocess.TimeoutExpired if it still runs."""
         if self._ended(timeout_s) is None:
             raise subprocess.TimeoutExpired(self._watchdog.args, timeout_s)
 

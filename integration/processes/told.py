@@ -27,12 +27,7 @@ class Ended:
 
 
 class TooSlow(KafkaAssignorsError):
-    """A program did not end in time, and was ended.
-
-    Args:
-        line: Its last line on stderr; "" if there was none.
-        line_s: How long before its end that was.
-    """
+    """A program did not end in time, and was ended. `line`, its last on stderr ("": none), came `line_s` before."""
 
     def __init__(self, line: str, line_s: float) -> None:
         self.line, self.line_s = line, line_s

@@ -56,11 +56,7 @@ class Applied:
         )
 
     def wait_hit(self, times: int = 1, timeout_s: float = 30) -> None:
-        """Wait until the fault has hit this many times.
-
-        Raises:
-            NotOver: It hadn't by the deadline.
-        """
+        """Wait until the fault has hit this many times. NotOver if it hadn't by the deadline."""
         self._proxy.wait_for(
             lambda: self.times >= times, timeout_s, lambda: f"{self.fault}: {self._effect_description}"
         )
@@ -141,10 +137,7 @@ class FaultProxy:
             raise
 
     def admit(self, member: str, group: str, incarnation: int) -> str:
-        """Register a member before it starts.
-
-        Returns:
-            The address where it must bootstrap.
+        """Register a member before it starts, and return the address where it must bootstrap.
 
         Raises:
             ConfigError: A member of another group has this name, which is its client id.

@@ -69,12 +69,7 @@ class FrameError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """A request's header.
-
-    Args:
-        api: Kafka's name of the API, or ``api-99`` for one that isn't in `APIS`.
-        client_id: None: the request has none.
-    """
+    """A request's header. `api` is Kafka's name, or ``api-99`` if `APIS` lacks it. `client_id` None: it has none."""
 
     api: str
     version: int
@@ -83,11 +78,7 @@ class Request:
 
 
 class Frames:
-    """Bytes of one direction of a connection, in pieces of any size -> whole frames, size included.
-
-    Args:
-        max_bytes: Largest frame that is accepted.
-    """
+    """Bytes of one direction, in pieces of any size -> whole frames, size included, of at most `max_bytes` each."""
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -99,12 +90,10 @@ class Frames:
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes and return the frames that are now complete.
+        """Take bytes and return the frames that are now complete. Cost: O(n) over all calls.
 
         Raises:
             FrameError: A frame has an impossible size, so the stream can't be followed any further.
-
-        Cost: O(n) over all calls.
         """
         self._rest += data
         frames = []
@@ -136,11 +125,7 @@ class InFlight:
         self._waiting.append(request)
 
     def answered(self, frame: bytes) -> Request:
-        """The request that a frame from the broker answers. Older requests get no answer (Produce with acks=0).
-
-        Raises:
-            FrameError: It answers no request.
-        """
+        """The request that a broker's frame answers, or FrameError. Older ones get none (Produce with acks=0)."""
         correlation = correlation_of(frame)
         while self._waiting:
             request = self._waiting.popleft()
@@ -150,11 +135,7 @@ class InFlight:
 
 
 def request_of(frame: bytes) -> Request:
-    """Read the header of a request.
-
-    Raises:
-        FrameError: The frame ends within its header, or the client id isn't UTF-8.
-    """
+    """Read a request's header. FrameError if the frame ends within it, or the client id isn't UTF-8."""
     at = _SIZE.size + _HEADER.size
     if len(frame) < at:
         raise FrameError(f"a request of {len(frame) - _SIZE.size} bytes, shorter than any header")

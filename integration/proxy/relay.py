@@ -109,11 +109,7 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, port: int, behind: int) -> asyncio.Server:
-        """Listen on one node's behalf.
-
-        Raises:
-            OSError: The port is taken.
-        """
+        """Listen on one node's behalf. OSError if the port is taken."""
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
@@ -131,11 +127,7 @@ class Relay:
         return await asyncio.start_server(accept, "127.0.0.1", port)
 
     def obey(self, command: dict[str, Any]) -> None:
-        """Execute a command.
-
-        Raises:
-            KafkaAssignorsError: It can't be done.
-        """
+        """Execute a command. KafkaAssignorsError if it can't be done."""
         what = command.pop("do")
         if what == "admit":
             client_id = command["member"]

@@ -25,11 +25,7 @@ REQUEST, ANSWER = SIDES = ("request", "answer")
 
 @dataclass(frozen=True)
 class NetworkFault:
-    """A fault of a member's connections.
-
-    Args:
-        member: The member's name, which is its client id, or a pattern of names: ``m*``, ``m[12]``.
-    """
+    """A fault of a member's connections. `member` is its name (client id) or a pattern of names: ``m*``, ``m[12]``."""
 
     member: str
 
@@ -78,11 +74,7 @@ class NetworkFault:
 
 @dataclass(frozen=True)
 class Cut(NetworkFault):
-    """The member is cut off.
-
-    Args:
-        for_ms: Duration; None: until it is healed.
-    """
+    """The member is cut off for `for_ms`; None: until it is healed."""
 
     for_ms: float | None = None
 
@@ -90,12 +82,12 @@ class Cut(NetworkFault):
 
     @property
     def ends(self) -> bool:
-        """See `NetworkFault`."""
+        """Whether it has a duration."""
         return self.for_ms is not None
 
     @property
     def duration_ms(self) -> float | None:
-        """See `NetworkFault`."""
+        """How long it may hit, in ms; None: no limit."""
         return self.for_ms
 
     def hits(self, client_id: str, api: str, side: str) -> bool:  # noqa: ARG002 - it is about connections
@@ -125,17 +117,17 @@ class Delay(NetworkFault):
 
     @property
     def ends(self) -> bool:
-        """See `NetworkFault`."""
+        """Whether it has a number of frames or a duration."""
         return self.times is not None or self.for_ms is not None
 
     @property
     def limit(self) -> int | None:
-        """See `NetworkFault`."""
+        """How many frames it may hit; None: no limit."""
         return self.times
 
     @property
     def duration_ms(self) -> float | None:
-        """See `NetworkFault`."""
+        """How long it may hit, in ms; None: no limit."""
         return self.for_ms
 
 
@@ -159,7 +151,7 @@ class Drop(NetworkFault):
 
     @property
     def limit(self) -> int | None:
-        """See `NetworkFault`."""
+        """How many frames it may hit."""
         return self.times
 
 
@@ -169,7 +161,7 @@ class Reset(NetworkFault):
 
     Args:
         api: Kafka's name: reset the connection of such a frame; None: all connections of the member, at once.
-        side: As for `Drop`; ignored without `api`.
+        side: ``request`` or ``answer``; ignored without `api`.
         times: Number of frames; without `api`, number of resets of all connections.
         every_ms: Without `api`, time between two resets.
     """
@@ -183,11 +175,11 @@ class Reset(NetworkFault):
 
     @property
     def limit(self) -> int | None:
-        """See `NetworkFault`."""
+        """How many times it may hit."""
         return self.times
 
     def hits(self, client_id: str, api: str, side: str) -> bool:
-        """See `NetworkFault`. Always False without an API."""
+        """Whether the fault applies to a frame. Always False without an API."""
         return self.api is not None and super().hits(client_id, api, side)
 
 

@@ -18,13 +18,9 @@ def rule_name(name: str) -> str:
 
 
 def required_partition(name: str, key: bytes | None, asked: int | None, partitions: int) -> int | None:
-    """The partition that the rule requires; None if the rule leaves a choice.
+    """The partition that the rule requires (`name` is from `rule_name`); None if the rule leaves a choice.
 
-    Args:
-        name: From `rule_name`.
-        key: Key bytes, None for a record without a key.
-        asked: The partition that the record requests.
-        partitions: The topic's partition count.
+    `key` is None for a record without a key; `asked` is the partition that the record requests.
 
     Source: apache/kafka ``BuiltInPartitioner.partitionForKey`` for keys; the record itself for ``explicit``.
     """

@@ -24,13 +24,11 @@ _POLL_MS = 200
 
 
 class Playground:
-    """A producer with skewed keys, and two members of a group; heartbeats and timeouts are their clients' defaults.
+    """A producer with skewed keys, and two members of a group, on a broker where the topic exists.
 
-    The members have our `CooperativeStickyAssignor` and begin at the first record. The first of 200 keys has a sixth of
-    the records, the second half as many as the first, the third a third (Zipf).
-
-    Args:
-        connection: A broker on which the topic exists.
+    The members have our `CooperativeStickyAssignor` and their clients' default heartbeats and timeouts, and begin at
+    the first record. The first of 200 keys has a sixth of the records, the second half as many as the first, the third
+    a third (Zipf).
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -44,11 +42,7 @@ class Playground:
         ]
 
     def __enter__(self) -> Playground:
-        """Start, and wait until each member has partitions.
-
-        Raises:
-            HarnessError: A member has none after a minute, or its client failed.
-        """
+        """Start, and wait until each member has partitions. HarnessError after a minute, or if its client failed."""
         try:
             for thread in self._threads:
                 thread.start()
@@ -67,11 +61,7 @@ class Playground:
         self._end()
 
     def check(self) -> None:
-        """Raise the error that ended a client.
-
-        Raises:
-            HarnessError: One has failed.
-        """
+        """Raise the error that ended a client, as HarnessError."""
         if self._failure is not None:
             raise HarnessError(f"group {GROUP} ended: {type(self._failure).__name__}: {self._failure}")
 

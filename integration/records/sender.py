@@ -47,13 +47,7 @@ Counts = dict[str, dict[int, int]]
 
 
 class Record(NamedTuple):
-    """One record to send.
-
-    Args:
-        topic: Target topic.
-        key: Key bytes, or None.
-        partition: Requested partition; only the partitioner ``explicit`` uses it.
-    """
+    """One record to send. Only the partitioner ``explicit`` uses its `partition`, the requested one."""
 
     topic: str
     key: bytes | None = None
@@ -65,9 +59,7 @@ class Sent:
     """Result of sending.
 
     Args:
-        acked: Records that the broker acknowledged.
-        nacked: Records that it did not acknowledge.
-        failed: Reasons for the first ten of those.
+        failed: Reasons for the first ten records that the broker did not acknowledge.
         mispredicted: Acknowledged records on another partition than the partitioner chose.
         counts: Acknowledged records per topic and partition.
     """
@@ -81,12 +73,7 @@ class Sent:
 
 @dataclass
 class ReadBack:
-    """Result of reading the topics back.
-
-    Args:
-        records: Records read.
-        counts: partitioner -> topic -> partition -> records; "" counts records without our header.
-    """
+    """Records read back. `counts`: partitioner -> topic -> partition -> records; "": records without our header."""
 
     records: int = 0
     counts: dict[str, Counts] = field(default_factory=dict)
@@ -108,7 +95,7 @@ def send(  # seven settings of one send; the optional ones are keywords
         bootstrap: ``host:port``, several separated by commas.
         folder: Where a new history file is created.
         run: Run id, written to every event and every value.
-        partitioner: Name; see `names.partitioner_named`.
+        partitioner: Its name, as `registry.partitioner_named` takes it.
         records: Sent in this order.
         acks: `ALL` or `LEADER`: the replicas that must have a record before it counts as sent. A record that only the
             leader has may be lost.
@@ -196,14 +183,14 @@ class Sender:
 
     Args:
         topics: Used in turn.
-        partitioner: Name.
         rate_per_s: Records per second over all topics; records that the producer cannot keep up with are skipped.
         keys: Number of distinct keys; every fourth record has none.
-        acks: As for `send`.
+        acks: `ALL` or `LEADER`: the replicas that must have a record before it counts as sent.
 
     Raises:
         ConfigError: `rate_per_s` or `keys` is not above 0, `topics` is empty, or `acks` is unknown.
-        UnknownName, BrokerUnreachable: As for `send`.
+        UnknownName: No partitioner has this name.
+        BrokerUnreachable: No broker answers.
     """
 
     def __init__(
@@ -308,7 +295,6 @@ class _Told(Partitioner):
             self.on_new_batch = inner.on_new_batch
 
     def partition(self, topic: str, key: Any, serialized_key: bytes | None, *rest: Any) -> int:
-        """Return the inner partitioner's choice."""
         chosen: int = self._inner.partition(topic, key, serialized_key, *rest)
         self._on_choice(topic, serialized_key, chosen)
         return chosen
@@ -368,11 +354,7 @@ class _Channel:
         self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
 
     def send(self, record: Record) -> None:
-        """Pass a record to the producer; blocks only while too many records are unanswered.
-
-        Raises:
-            AccessRefused: An earlier record was refused because a right is missing.
-        """
+        """Pass a record on; blocks while too many are unanswered. AccessRefused if an earlier one was refused."""
         self._require_right()
         value_id = f"{self._id}-{next(self._numbers)}"
         value: dict[str, Any] = {"run": self._run, "id": value_id}
@@ -392,7 +374,6 @@ class _Channel:
             self._settle(self._pending.popleft())
 
     def flush(self) -> None:
-        """Wait for every answer."""
         self._producer.flush(timeout=self._timeout_s)
         while self._pending:
             self._settle(self._pending.popleft())

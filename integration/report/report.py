@@ -32,11 +32,9 @@ BAR_PX = 34
 
 @dataclass(frozen=True)
 class PlacementRow:
-    """Records of one partitioner in one topic.
+    """Records of one partitioner in one topic, read back: a count per partition.
 
-    Args:
-        counts: Records read back per partition; the index is the partition.
-        agree: Whether the chosen, acknowledged and read-back partition is the same for every record.
+    `agree`: whether the chosen, acknowledged and read-back partition is the same for every record.
     """
 
     partitioner: str
@@ -80,8 +78,8 @@ class StepRow:
 
     Args:
         owned: member name -> topic -> ascending partition ids.
-        moves: Partitions that another member owns than before the step. The page and the tables show the moves of the
-            step's rebalances, which the history tells.
+        moves: Partitions with another owner than before the step. The page and the tables show the moves of the step's
+            rebalances instead, which the history tells.
         seconds: From the first action of the step until every member had adopted its assignment.
         mono_ns: When the step began.
     """
@@ -102,11 +100,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The played and judged scenario of one group.
-
-    Args:
-        gave_up: Why the scenario stopped early; empty if it finished.
-    """
+    """The played and judged scenario of one group. `gave_up`: why it stopped early; empty if it finished."""
 
     title: str
     about: str
@@ -161,11 +155,7 @@ class SparkResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All contents of the page.
-
-    Args:
-        no_spark: Why there is no result of Spark; "" if there is one, or if none was asked for.
-    """
+    """All contents of the page. `no_spark`: why Spark has no result; "" if it has one, or none was asked for."""
 
     title: str
     subtitle: str
@@ -189,10 +179,7 @@ class Report:
 
 
 def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
-    """The groups of a kept history as results. The history has the events, but not the scenario.
-
-    Each result has the verdict of the whole history.
-    """
+    """A kept history's groups as results, without the scenario; each has the verdict of the whole history."""
     drawn, works = timeline_views(history), work_views(history)
     return tuple(
         GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), timeline=timeline, work=works[group])
@@ -232,10 +219,7 @@ def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow
 
 
 class LawRow(NamedTuple):
-    """One law on the page: its id and sentence, how often it was judged, the result, and why it was skipped.
-
-    The value is None if the law was never judged.
-    """
+    """One law on the page: its sentence, how often it was judged, the result (None: never), why it was skipped."""
 
     law: str
     says: str

@@ -30,11 +30,12 @@ class Row(NamedTuple):
         stop_ms: The longest of these times.
         generations: Of these steps.
         delays_ms: `checker.delays.spread` of the records that were sent during these steps.
-        killed_ms: The same in steps with a kill, which contain a session timeout; None: nobody was killed.
+        killed_ms: The same as `downtime_ms` in steps with a kill, which contain a session timeout; None: nobody was
+            killed.
         rebalances: Of these steps and those with a kill, as are the next four; the group's start does not count.
         moves: Partitions that went from one member to another.
         least: The fewest moves that these rebalances need; None if a step doesn't tell it.
-        needless: Needless moves; None likewise.
+        needless: Needless moves; None if a step doesn't tell them.
         returned: Needless revokes: partitions that their member gave up and got back.
         duplicates: Records read twice.
     """
@@ -89,9 +90,7 @@ def compared(groups: Sequence[Judged]) -> list[Row]:
 def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> list[tuple[bool | None, str]]:
     """The result in a few words each, with whether it is good; None: it is no judgement.
 
-    Args:
-        groups: What was played.
-        verdicts: Verdicts of histories without a group.
+    `verdicts` are of histories without a group.
 
     >>> result_words([])
     [(None, 'loss not judged'), (None, 'owners not judged')]

@@ -28,10 +28,8 @@ class Bar:
 
     Args:
         row: Index into `TimelineView.rows`.
-        kind: One of the kinds above.
         member: The owner; for `SHARED` the owner that is not the zombie; empty for a gap or an overlap.
         start_s, end_s: Seconds since the timeline's start.
-        title: Tooltip.
     """
 
     row: int
@@ -58,8 +56,6 @@ class TimelineView:
 
     Args:
         rows: Topic-partitions, sorted; includes those that nobody ever owned.
-        seconds: Length.
-        members: Member names, sorted.
         bars: In drawing order; later bars cover earlier ones.
         steps: Starts of named steps; labels are their numbers, from 1.
         generations: Committed generations; labels are their numbers.
@@ -80,10 +76,7 @@ class TimelineView:
 
 
 def timeline_views(history: History) -> dict[str, TimelineView]:
-    """Group -> its timeline, for every group whose members ever owned a partition.
-
-    Cost: O(n log n) for n events and listed topic-partitions.
-    """
+    """Group -> its timeline, if its members ever owned a partition. O(n log n) for n events and topic-partitions."""
     groups = RunRecord.of(history).groups
     return {group: _timeline_view(history, record) for group, record in groups.items() if record.spans}
 

@@ -44,7 +44,6 @@ class WorkView:
 
     Args:
         members: Names, sorted: as in the `TimelineView`.
-        seconds: Length of the timeline.
         unit: What work is: weights that the members sent, or consumed records per second.
         partitions: Owned partitions, without gaps in time.
         work: Work of the owned partitions; with consumed records, one stretch per bucket.

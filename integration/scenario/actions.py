@@ -43,14 +43,12 @@ class Join:
     """A member starts.
 
     Args:
-        member: Its name in the run.
         assignors: Its ordered list of assignors; empty: the scenario's.
         topics: Its subscription; empty: all topics of the scenario, unless there is a pattern.
         static: It has an instance id (its name), so it may restart without a rebalance.
-        client: Its client; see `MemberGroup.start`.
         pattern: Regular expression: it subscribes to the topics whose names match.
         instance: Its instance id, if that isn't its name. Two members with the same id fence each other.
-        consumer: Settings of its client, as `MemberGroup.start` takes them. They override the scenario's.
+        consumer: Settings of its client, by kafka-python's names. They override the scenario's.
     """
 
     member: str
@@ -65,11 +63,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Leave(OfMember):
-    """A member closes its consumer and leaves the group.
-
-    Args:
-        hand_over_s: How long it may first hand its partitions over, seconds, by `kafka_assignors.leave`; 0: not at all.
-    """
+    """A member leaves. Before that it hands its partitions over for up to `hand_over_s` s (`kafka_assignors.leave`)."""
 
     hand_over_s: float = 0
 

@@ -60,17 +60,14 @@ class Scenario:
     """A named course of events for one group.
 
     Args:
-        name: Known to ``kafka-assignors test NAME``.
         about: One sentence for the user.
-        steps: The steps, in order.
         topics: topic -> partition count; created for the run.
         assignors: Assignors of the members that name none.
         rate_per_s: Records sent per second during the steps. With 0, the law against lost records has nothing to judge.
         gap_ms: How long a topic-partition may be without an owner (law O4): a session, plus the time to join.
-        session_timeout_ms: How long the coordinator waits for a silent member.
         heartbeat_interval_ms: How often members send heartbeats, and thus how soon they hear of a rebalance. Short by
             default, to save time; with Kafka's default law O4 can tell who waited for a heartbeat.
-        consumer: Further settings of the members' clients, as `MemberGroup.start` takes them.
+        consumer: Further settings of the members' clients, by kafka-python's names.
         output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
         nodes: Number of brokers needed; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown.
@@ -113,7 +110,7 @@ class Scenario:
 DEFAULT_BEAT_MS = 3000
 """Default of ``heartbeat.interval.ms`` in Kafka and in every client of classic groups."""
 _SESSION_MS, _GAP_MS = 9000, 16_000
-"""The shortest session for that heartbeat interval, and that with the time to join."""
+"""The shortest session for that heartbeat interval, and that session plus the time to join."""
 STEP_S = 40.0
 """Default limit in seconds for a group to become stable after a step."""
 OUTPUT_PARTITIONS = 3
@@ -134,9 +131,7 @@ _ROLLED = ("m1", "m2", "m3")
 def _rolling(to: str, client: str = "kafka-python") -> tuple[Step, ...]:
     """Steps from range to another assignor in two bounces: members restart with both, then with the new one alone.
 
-    Args:
-        to: Protocol name of the new assignor.
-        client: The members' client at first; after a restart it is kafka-python.
+    `client` is the members' client at first; after a restart it is kafka-python.
     """
     join = Step("three members join with range", tuple(Join(m, ("range",), client=client) for m in _ROLLED))
     bounces = (((to, "range"), "both"), ((to,), f"{to} alone"))
@@ -491,11 +486,7 @@ SCENARIOS: Mapping[str, Scenario] = {s.name: s for s in _SCENARIOS}
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of that name.
-
-    Raises:
-        UnknownName: No scenario has this name; the message lists the known ones.
-    """
+    """The scenario of that name. UnknownName, which lists the known ones, if there is none."""
     try:
         return SCENARIOS[name]
     except KeyError:

@@ -19,12 +19,7 @@ _APIS = ("Heartbeat", "Fetch", "OffsetCommit")
 
 
 def chaos(seed: int, steps: int = 5) -> Scenario:
-    """Three members under load, and one network fault of one member after another.
-
-    Args:
-        seed: Decides the faults, their members and durations.
-        steps: Number of faults.
-    """
+    """Three members under load, and `steps` network faults, of one member after another. The seed decides them all."""
     draw = random.Random(seed)
     played = [Step("three members join", tuple(map(Join, _MEMBERS)))]
     for number in range(1, steps + 1):
@@ -46,11 +41,7 @@ DRAWN: Mapping[str, Callable[[int], Scenario]] = {"chaos": chaos, "soak": soak}
 
 
 def named(name: str, seed: int | None = None) -> Scenario:
-    """The scenario of that name.
-
-    Args:
-        name: A name in `scenario.SCENARIOS` or `DRAWN`.
-        seed: Seed of the draw; None: 0.
+    """The scenario of that name in `scenario.SCENARIOS`, or in `DRAWN` with this seed (None: 0).
 
     Raises:
         UnknownName: No scenario has this name; the message lists the known ones.

@@ -74,13 +74,10 @@ def of_client(what: Scenario, client: str) -> Scenario:
 
     Java's tools take one topic, aiokafka has no cooperative assignor, librdkafka names one setting differently, and
     only kafka-python and librdkafka's KIP-848 members subscribe to patterns and change a subscription in place. Members
-    of other clients than `LEAVING` hand nothing over before they leave. Under
-    the consumer protocol (KIP-848) the owner of an instance id keeps it, and one request replaces those that a fault of
-    the network may name. If the scenario itself changes the group's protocol, the client's members of the other
-    protocol play that part, and librdkafka's if it has none.
-
-    Raises:
-        UnknownName: The client is unknown.
+    of other clients than `LEAVING` hand nothing over before they leave. Under the consumer protocol (KIP-848) the owner
+    of an instance id keeps it, and one request replaces those that a fault of the network may name. If the scenario
+    itself changes the group's protocol, the client's members of the other protocol play that part, and librdkafka's if
+    it has none. UnknownName if the client is unknown.
     """
     if client not in CLIENTS:
         raise UnknownName("client", client, CLIENTS)

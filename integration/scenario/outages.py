@@ -18,9 +18,8 @@ MISSED = 10
 class Outages:
     """Faults of a cluster's nodes. The group's history records each before it acts, and again when the node is back.
 
-    Args:
-        cluster: The cluster whose nodes fail.
-        members: The group that keeps the history; `COORDINATOR` means this group's coordinator.
+    `COORDINATOR` means the coordinator of the group `members`. `kill`, `stop` and `pause` raise ConfigError if the node
+    doesn't exist or is away already, and NotStable if the group has no coordinator.
     """
 
     def __init__(self, cluster: Cluster, members: MemberGroup) -> None:
@@ -28,33 +27,19 @@ class Outages:
         self._away: dict[int, str] = {}  # node id -> fault
 
     def kill(self, which: int | str) -> Node:
-        """Send SIGKILL to a node's JVM; return the node. The others miss it after ``broker.session.timeout.ms``, 3 s.
-
-        Raises:
-            ConfigError: The node doesn't exist, or is away already.
-            NotStable: The group has no coordinator.
-        """
+        """Send SIGKILL to a node's JVM, return the node. Others miss it after ``broker.session.timeout.ms``, 3 s."""
         node = self._begin("broker_kill", which)
         node.kill()
         return node
 
     def stop(self, which: int | str) -> Node:
-        """Send SIGTERM, on which a node hands its leaders over, and return the node.
-
-        Raises:
-            ConfigError, NotStable: As `kill`.
-            BrokerNotReady: The node didn't end in time.
-        """
+        """Send SIGTERM, on which a node hands its leaders over; return it. BrokerNotReady if it doesn't end in time."""
         node = self._begin("broker_stop", which)
         node.stop()
         return node
 
     def pause(self, which: int | str) -> Node:
-        """Send SIGSTOP and return the node. The others miss it after 3 s.
-
-        Raises:
-            ConfigError, NotStable: As `kill`.
-        """
+        """Send SIGSTOP and return the node. The others miss it after 3 s."""
         node = self._begin("broker_pause", which)
         node.pause()
         return node
@@ -75,7 +60,8 @@ class Outages:
         """Stop and start each node in turn. The next one follows when all replicas are in sync.
 
         Raises:
-            ConfigError, BrokerNotReady, NotStable: As `stop` and `restore`.
+            ConfigError: A node is away already.
+            BrokerNotReady, NotStable: A node doesn't end, come up, or get in sync, by the deadline.
         """
         for node in self._cluster.nodes:
             self._begin("broker_restart", node.node_id)

@@ -31,12 +31,9 @@ OnStep = Callable[[str, Stable], None]
 
 @dataclass(frozen=True)
 class ScenarioRun:
-    """A scenario that was run. Its history is kept and not judged yet.
+    """A scenario that was run, with the topic names on the broker. Its history is kept and not judged yet.
 
     Args:
-        scenario: The scenario, with the topic names on the broker.
-        group: Group id.
-        folder: Folder of the history.
         steps: Name of each completed step, and the stable group after it.
         gave_up: Why the run ended early; empty if it completed.
     """
@@ -122,11 +119,7 @@ def run_scenario(  # options of one run, given by name
 
 
 def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
-    """Check that a scenario can run on this broker, before anything is made.
-
-    Raises:
-        NotSupported: As `run_scenario`.
-    """
+    """Check, before anything is made, that a scenario can run on this broker. NotSupported if it can't."""
     if scenario.nodes > (len(broker.nodes) if isinstance(broker, Cluster) else 1):
         raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
     if scenario.network_faults:
@@ -135,12 +128,7 @@ def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
 
 @dataclass
 class _Stage:
-    """Everything that the actions of a scenario act on.
-
-    Args:
-        sender: Sends records during the run, or None.
-        passing: Network faults of this step that end on their own.
-    """
+    """Everything that a scenario's actions act on. `passing`: network faults of this step that end on their own."""
 
     scenario: Scenario
     members: MemberGroup
@@ -167,7 +155,6 @@ class _Stage:
         return step.name, stable
 
     def join(self, action: do.Join) -> None:
-        """Start a member; see `MemberGroup.start`."""
         topics = action.topics or (() if action.pattern else tuple(self.scenario.topics))
         self.members.start(
             action.member,
@@ -182,7 +169,6 @@ class _Stage:
         )
 
     def pause(self, action: do.Pause) -> None:
-        """Pause a member."""
         self._wait_at_work()
         self.members.pause(action.member)
 
@@ -210,25 +196,19 @@ class _Stage:
             self.members.stop(action.member)
 
     def heal(self, action: do.Heal) -> None:
-        """Heal the network faults of one member."""
         assert self.proxy is not None
         self.proxy.heal(
             applied_fault for applied_fault in self.proxy.in_force if applied_fault.fault.member == action.member
         )
 
     def elect_unclean(self, action: do.UncleanElection) -> None:
-        """See `Outages.elect_unclean`."""
         if self.sender is None:
             raise ConfigError(f"scenario {self.scenario.name!r} loses records; set rate_per_s above 0")
         self.nodes.elect_unclean(TopicPartition(action.topic, action.partition), self.sender, self.timeout_s)
 
     @property
     def nodes(self) -> Outages:
-        """The nodes of the cluster.
-
-        Raises:
-            ConfigError: There is no cluster.
-        """
+        """The nodes of the cluster. ConfigError if there is no cluster."""
         if self.outages is None:
             raise ConfigError(f"scenario {self.scenario.name!r} has node actions; set nodes=3")
         return self.outages

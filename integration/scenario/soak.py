@@ -19,11 +19,7 @@ _MOST_STEPS = 5000
 
 
 def soak(seed: int) -> Scenario:
-    """A scenario with more steps than fit in a day; limit the run with `for_s`.
-
-    Args:
-        seed: Decides the faults, their members and their order.
-    """
+    """A scenario with more steps than fit in a day; limit the run with `for_s`. The seed decides the whole course."""
     return Scenario(
         "soak",
         f"Eight members over {PARTITIONS} partitions, and one fault at a time, drawn from seed {seed}.",

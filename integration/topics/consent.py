@@ -16,7 +16,6 @@ class Intent:
     """What a run is about to make on a broker.
 
     Args:
-        bootstrap: ``host:port``, several with commas.
         prefix: Prefix of all names.
         topics: topic -> partition count; removed at the end.
         groups: Group ids; removed at the end.
@@ -48,11 +47,7 @@ class Intent:
         return name.removeprefix(self.prefix)
 
     def require(self, confirmed: bool) -> None:
-        """Return only with the user's consent: ``--confirm``, or an answer at the terminal.
-
-        Raises:
-            NotAgreed: The user refused, or there is no terminal to ask at.
-        """
+        """Ask for consent at the terminal, unless `confirmed` (``--confirm``). NotAgreed if refused, or no terminal."""
         if confirmed:
             return
         if not sys.stdin.isatty():

@@ -19,19 +19,12 @@ _TIMEOUT_S = 60
 
 
 def publish(bootstrap: str | Connection, topic: str, folder: Path) -> int:
-    """Send every line of a folder's ``*.jsonl`` files to a topic, one record each, and wait for all acknowledgements.
+    """Send every line of a folder's ``*.jsonl`` files to a topic, one record each; wait for all acknowledgements.
 
     A record's key is its file's name, which keeps the events of one source in order; its value is the line. A torn last
     line is left out, as in `History.load`. The producer retries unacknowledged records, so a line may occur twice;
-    ``src``, ``member`` and ``seq`` identify it within its run.
-
-    Args:
-        bootstrap: ``host:port``, several with commas.
-        topic: Created with one partition if it doesn't exist.
-        folder: A history.
-
-    Returns:
-        Number of lines sent.
+    ``src``, ``member`` and ``seq`` identify it within its run. A topic that doesn't exist is created with one
+    partition. Returns the number of lines sent.
 
     Raises:
         BrokerUnreachable: No broker answers.

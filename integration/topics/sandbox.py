@@ -28,11 +28,8 @@ class Sandbox:
     """The topics and groups that a run may write to: all have its prefix and were made by the run.
 
     A context manager: leaving it removes them, also after an exception or Ctrl-C. Standard error names those that can't
-    be removed. A killed process removes nothing.
-
-    Args:
-        bootstrap: ``host:port``, several with commas; or a connection.
-        prefix: Prefix of all names. Empty on a broker that ends with the run, where nothing needs to be removed.
+    be removed. A killed process removes nothing. On a broker that ends with the run the prefix is empty, and nothing
+    needs to be removed.
     """
 
     def __init__(self, bootstrap: str | Connection, prefix: str = "") -> None:
@@ -52,11 +49,8 @@ class Sandbox:
     def make(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
         """Create topics that this sandbox hasn't made yet, and wait until every partition has a leader.
 
-        On the run's own broker, an existing topic with that count is accepted.
-
-        Args:
-            topics: Full name -> partition count.
-            lossy: Topics that may lose acknowledged records; only on the run's own broker.
+        `topics` maps full names to partition counts. On the run's own broker, an existing topic with that count is
+        accepted, and `lossy` topics may lose acknowledged records.
 
         Raises:
             ConfigError: A topic exists, or its name has another prefix.
@@ -109,12 +103,9 @@ def make_new(bootstrap: str | Connection, topics: Mapping[str, int]) -> None:
 
 
 def remove(bootstrap: str | Connection, ours: Callable[[str], bool], what: str) -> None:
-    """Remove groups and topics. Report on standard error what is left, and why.
+    """Remove the groups and topics that are `ours`. Report on standard error what is left, and why.
 
-    Args:
-        bootstrap: ``host:port``, several with commas; or a connection.
-        ours: Whether the group or topic of a name must be removed.
-        what: Describes all of them, for a broker that doesn't answer.
+    `what` describes all of them, for a broker that doesn't answer.
     """
     left, why = [what], "interrupted"
     try:

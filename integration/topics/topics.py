@@ -38,8 +38,7 @@ although the other has more records."""
 class Topics:
     """Current state of topics on the brokers, and changes to them. Nothing is cached.
 
-    Args:
-        bootstrap: ``host:port``, several with commas.
+    Methods raise kafka.errors.KafkaError if no broker answers, or a broker refuses.
     """
 
     def __init__(self, bootstrap: str | Connection) -> None:
@@ -51,14 +50,11 @@ class Topics:
     ) -> dict[str, int]:
         """Partition counts of existing topics with one of these names, or whose name starts with a pattern's match.
 
-        Args:
-            names: Names of topics.
-            patterns: Regular expressions.
-            may: The operation that the caller wants to do there. A user with this right sees the topic.
+        `patterns` are regular expressions. `may` is the operation that the caller wants to do there: a user with this
+        right sees the topic.
 
         Raises:
             AccessRefused: The user may not see one of `names`; the message says that `may` is missing.
-            kafka.errors.KafkaError: No broker answers.
         """
         topics = self._describe(None if patterns else names, may)
         wanted = [re.compile(pattern) for pattern in patterns]
@@ -69,12 +65,7 @@ class Topics:
         }
 
     def require(self, what: str, topic: str, partitions: int) -> None:
-        """Check a change before it is recorded or made.
-
-        Args:
-            what: The change: ``made``, ``grow`` or ``deleted``.
-            topic: The topic.
-            partitions: Its partition count after the change.
+        """Check a change (``made``, ``grow``, ``deleted``) to this partition count, before it is recorded or made.
 
         Raises:
             ConfigError: The topic exists, or doesn't, or has that many partitions already: they can only be added.
@@ -91,37 +82,21 @@ class Topics:
             raise ConfigError(f"topic {topic!r} can't {verb}: {problem}")
 
     def create(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-        """Create topics, and wait until every partition has a leader.
-
-        Args:
-            topics: Topic -> partition count.
-            lossy: Topics that may lose acknowledged records; see `LOSSY`.
-
-        Raises:
-            kafka.errors.KafkaError: The broker refuses.
-        """
+        """Create topics, wait until every partition has a leader. Topics in `lossy` may lose records (`LOSSY`)."""
         self._renew()
         with needing(self._connection, *(Right("Create", "Topic", topic) for topic in topics)):
             made = {t: {"num_partitions": n, **(LOSSY if t in lossy else {})} for t, n in topics.items()}
             self._admin.create_topics(made, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic, and wait until every partition has a leader.
-
-        Raises:
-            kafka.errors.KafkaError: The broker refuses.
-        """
+        """Add partitions to a topic, up to this number, and wait until every partition has a leader."""
         self._renew()
         with needing(self._connection, Right("Alter", "Topic", topic)):
             self._admin.create_partitions({topic: partitions})
         self._until(lambda: self._whole(topic, partitions), f"topic {topic!r} has {partitions} partitions with leaders")
 
     def delete(self, *topics: str) -> None:
-        """Delete topics, and wait until the brokers don't know them any more.
-
-        Raises:
-            kafka.errors.KafkaError: The broker refuses.
-        """
+        """Delete topics, and wait until the brokers don't know them any more."""
         self._renew()
         with needing(self._connection, *(Right("Delete", "Topic", topic) for topic in topics)):
             self._admin.delete_topics(list(topics))
@@ -134,7 +109,6 @@ class Topics:
 
         Raises:
             NotSupported: The brokers don't have this protocol, or their limits refuse these timeouts.
-            kafka.errors.KafkaError: The broker refuses for another reason.
         """
         timeouts_ms = {
             "consumer.session.timeout.ms": session_timeout_ms,
@@ -154,11 +128,7 @@ class Topics:
             ) from error
 
     def begins_and_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """First offset and end offset of each topic-partition.
-
-        Raises:
-            kafka.errors.KafkaError: A leader doesn't answer.
-        """
+        """First offset and end offset of each topic-partition."""
         wanted = [KafkaTopicPartition(*tp) for tp in tps]
         if not wanted:
             return {}
@@ -189,19 +159,11 @@ class Topics:
         return [node for p in partitions for node in p["replica_nodes"] if node != p["leader_id"]]
 
     def wait_led_by(self, tp: TopicPartition, node: int, timeout_s: float = 30) -> None:
-        """Wait until a node leads a partition.
-
-        Raises:
-            NotStable: It didn't by the deadline.
-        """
+        """Wait until a node leads a partition. NotStable if it doesn't by the deadline."""
         self._until(lambda: self.leader(tp) == node, f"node {node} leads {tp.topic}-{tp.partition}", timeout_s)
 
     def wait_in_sync(self, names: Collection[str], timeout_s: float = 30) -> None:
-        """Wait until every replica of these topics is in sync.
-
-        Raises:
-            NotStable: They weren't by the deadline.
-        """
+        """Wait until every replica of these topics is in sync. NotStable if they aren't by the deadline."""
 
         def in_sync() -> bool:
             topics = self._describe(names)
@@ -256,14 +218,9 @@ class Topics:
 
 
 def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-    """Create the topics that don't exist with these partition counts, and wait until every partition has a leader.
+    """Create the topics that don't exist, and wait until every partition has a leader. Those in `lossy` become `LOSSY`.
 
     For a broker of the run's own. On any other, `sandbox.Sandbox` creates topics that nobody else has.
-
-    Args:
-        bootstrap: ``host:port``, several with commas.
-        topics: topic -> partition count.
-        lossy: Topics that may lose acknowledged records; see `LOSSY`.
 
     Raises:
         ConfigError: A topic exists with another count: it isn't this run's, and stays as it is.

@@ -138,19 +138,11 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
         self._strategy.load()
 
     def __iter__(self) -> NoReturn:
-        """Aiokafka got the instance where a list belongs.
-
-        Raises:
-            Refused: Always.
-        """
+        """Always raises `Refused`: aiokafka got the instance where a list belongs."""
         raise Refused(str(alone(self)))
 
     def __call__(self) -> NoReturn:
-        """kafka-python, which makes an instance of each assignor in its list, got this one of aiokafka's.
-
-        Raises:
-            Refused: Always.
-        """
+        """Always raises `Refused`: kafka-python, which makes an instance of each assignor in its list, got this one."""
         raise Refused(of_aiokafka(type(self).__name__))
 
     supported_protocols = __call__  # kafka-python calls it of the instance that it has made of a class
@@ -172,8 +164,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
     def metadata(self, topics: Iterable[str]) -> bytes:
         """This member's subscription, version 3; for Java's assignors byte for byte as Java encodes it.
 
-        Raises:
-            Refused: The instance belongs to another open consumer.
+        Raises `Refused` if the instance belongs to another open consumer.
         """
         coordinator = _calling_coordinator()
         self._serve(coordinator)
@@ -210,12 +201,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Assign partitions to all members, as the group's leader.
 
-        Args:
-            cluster: aiokafka's ``ClusterMetadata``.
-            members: member id -> aiokafka's ``ConsumerProtocolMemberMetadata``.
-
-        Returns:
-            member id -> the bytes of its assignment, for every member.
+        Takes aiokafka's ``ClusterMetadata``, and a ``ConsumerProtocolMemberMetadata`` per member id. Returns the bytes
+        of an assignment for every member id.
         """
         joined, garbage = self._decoded(members)
         partitions = partition_counts(
@@ -270,13 +257,6 @@ class RoundRobinAssignor(Assignor):
 
 
 class _Sticky(Assignor):
-    """Base class of the sticky assignors.
-
-    Args:
-        rack: See `Assignor`.
-        parity, rack_costs, goals: As in `kafka_assignors.StickyAssignor`.
-    """
-
     _strategy_name = ""
 
     def __init__(
@@ -341,17 +321,7 @@ def _lacking(declared: type[Options]) -> Mapping[str, str]:
 
 
 class _ByWork(Assignor):
-    """What the assignors by work share; they measure nothing themselves, as aiokafka's consumers have no meter.
-
-    Args:
-        name: The strategy.
-        declared: The declaration of its options.
-        rack: See `Assignor`.
-        given: The other options, by name.
-
-    Raises:
-        ConfigError: An argument is not as described.
-    """
+    """Base class of the assignors by work; they measure nothing themselves, as aiokafka's consumers have no meter."""
 
     def __init__(self, name: str, declared: type[by_work.ByWorkOptions], *, rack: str | None, **given: Any) -> None:
         self._given, self._figures_of = declared.chosen(**given), name
@@ -364,7 +334,7 @@ class _ByWork(Assignor):
 
     @_OfInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """As `Assignor.metadata`, with this member's capacity and the weights that it knows."""
+        """This member's subscription, with its capacity and the weights that it knows."""
         self._topics = tuple(topics)
         data: bytes = super().metadata(self._topics)
         return data
@@ -378,7 +348,7 @@ class _ByWork(Assignor):
 
     @_OfInstance
     def on_assignment(self, assignment: Any) -> None:
-        """As `Assignor.on_assignment`; also remember which partitions moved here, as the leader tells."""
+        """Also remember which partitions moved here, as the leader tells."""
         had = self._owned or ()
         super().on_assignment(assignment)
         group_balance = balance.decode(assignment.user_data)

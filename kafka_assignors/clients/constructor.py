@@ -21,11 +21,7 @@ class KeywordOptions(ABCMeta):
     lacks: Mapping[str, str] = {}
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make an instance.
-
-        Raises:
-            ConfigError: ``__init__`` does not have a keyword, or an option is given without one.
-        """
+        """Make an instance; `ConfigError` if ``__init__`` lacks a keyword, or an option is given without one."""
         parameters = cls.__signature__.parameters
         places = sum(parameter.kind is not Parameter.KEYWORD_ONLY for parameter in parameters.values())
         if len(args) > places and not any(
@@ -44,11 +40,7 @@ class KeywordOptions(ABCMeta):
         return super().__call__(*args, **kwargs)
 
     def __iter__(cls) -> NoReturn:
-        """A client that iterates over the class got it where a list belongs.
-
-        Raises:
-            AloneError: Always.
-        """
+        """Always raises `AloneError`: a client that iterates over the class got it where a list belongs."""
         raise alone(cls)
 
     @property

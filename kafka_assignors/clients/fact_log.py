@@ -15,21 +15,13 @@ log = logging.getLogger("kafka_assignors")
 
 
 class FactLog:
-    """Logs each fact once, as a warning of the logger ``kafka_assignors``.
-
-    A fact that was absent from an assignment in between is logged again.
-    """
+    """Logs each fact once, as a warning of the logger ``kafka_assignors``; again if an assignment lacked it since."""
 
     def __init__(self) -> None:
         self._logged: frozenset[Fact] = frozenset()
 
     def warn(self, name: str, facts: Iterable[Fact]) -> None:
-        """Log the facts of one assignment that the previous one did not have.
-
-        Args:
-            name: The assignor's name.
-            facts: Its facts.
-        """
+        """Log the facts of one assignment that the previous one did not have; `name` is the assignor's."""
         now = frozenset(facts)
         for fact in sorted(now - self._logged, key=lambda fact: (fact.kind, fact.subject)):
             log.warning("%s: %s", name, printable(str(fact)))

@@ -1,4 +1,4 @@
-"""What is said to an application that gives a consumer an assignor in a way that its client does not understand."""
+"""Errors for an assignor that is given to a consumer in a form that the consumer's client does not understand."""
 
 from __future__ import annotations
 

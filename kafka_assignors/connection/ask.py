@@ -53,11 +53,9 @@ class _Encrypted(KafkaAssignorsError):
 
 
 def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
-    """Ask for the live brokers of the cluster; the first address that answers decides.
+    """Ask for the live brokers of the cluster; of several addresses, with commas, the first that answers decides.
 
-    Args:
-        where: ``host:port``, several with commas; or a connection.
-        timeout_s: Timeout in seconds for all addresses together.
+    `timeout_s` is for all addresses together.
 
     Raises:
         AccessRefused: The cluster refuses the certificate, the user or the protocol; one sentence.
@@ -69,19 +67,14 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
 
 
 def partition_count(connection: Connection, topic: str, timeout_s: float = 5) -> int:
-    """Ask for a topic's number of partitions; a topic that doesn't exist is not created.
+    """Ask for a topic's number of partitions, those without a leader included; 0: the cluster has no such topic.
 
-    Args:
-        connection: The user's connection.
-        topic: Name of the topic.
-        timeout_s: Timeout in seconds for all addresses together.
-
-    Returns:
-        The number of partitions, those without a leader included; 0: the cluster has no such topic.
+    A topic that doesn't exist is not created. `timeout_s` is for all addresses together.
 
     Raises:
-        AccessRefused: As `brokers`; or the user may not see the topic.
-        ConfigError, OSError, ValueError: As `brokers`.
+        AccessRefused: The cluster refuses the user or the protocol, or the user may not see the topic.
+        ConfigError: An address is not ``host:port``.
+        OSError, ValueError: No connection, no complete answer in time, or not Kafka's answer.
     """
     if len(topic) > _LONGEST_TOPIC:
         return 0
@@ -98,18 +91,13 @@ def partition_count(connection: Connection, topic: str, timeout_s: float = 5) ->
 def request(connection: Connection, api: int, version: int, body: bytes, timeout_s: float = 5) -> bytes:
     """Send one request of Kafka's protocol; the first address that answers decides.
 
-    Args:
-        connection: The user's connection.
-        api: Kafka's key of the request.
-        version: One whose header is not flexible.
-        body: The request without its header.
-        timeout_s: Timeout in seconds for all addresses together.
-
-    Returns:
-        The response without its header.
+    `version` is one whose header is not flexible; `body` and the response are without headers. `timeout_s` is for all
+    addresses together.
 
     Raises:
-        AccessRefused, ConfigError, OSError, ValueError: As `brokers`.
+        AccessRefused: The cluster refuses the certificate, the user or the protocol.
+        ConfigError: An address is not ``host:port``.
+        OSError, ValueError: No connection, no complete answer in time, or not Kafka's answer.
     """
     return _first(connection, timeout_s, lambda line: line.ask(api, version, body))
 
@@ -134,10 +122,9 @@ def _first(connection: Connection, timeout_s: float, question: Callable[[_Line],
 
 
 def require_access(connection: Connection, timeout_s: float = 3) -> None:
-    """Raise if the cluster refuses the user or the protocol. If the cluster is silent, the client may keep retrying.
+    """Raise AccessRefused or ConfigError if the cluster refuses the user or the protocol, or an address is invalid.
 
-    Raises:
-        AccessRefused, ConfigError: As `brokers`.
+    If the cluster is silent, the client may keep retrying.
     """
     try:
         brokers(connection, timeout_s)
@@ -148,10 +135,9 @@ def require_access(connection: Connection, timeout_s: float = 3) -> None:
 
 
 def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
-    """Raise if no broker answers in time: kafka-python's constructors would wait for half a minute.
+    """Raise ClusterError if no broker answers in time: kafka-python's constructors would wait for half a minute.
 
-    Raises:
-        ClusterError, AccessRefused, ConfigError: As the reason of the failed connection.
+    A refusal raises AccessRefused, and an invalid address ConfigError.
     """
     try:
         brokers(connection, timeout_s)
@@ -162,11 +148,7 @@ def require_cluster(connection: Connection, timeout_s: float = 5) -> None:
 
 
 def addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Split a comma-separated list of ``host:port`` into pairs; IPv6 as ``[::1]:9092``.
-
-    Raises:
-        ConfigError: An item has another form.
-    """
+    """Split ``host:port,…`` into pairs; IPv6 as ``[::1]:9092``. Raises ConfigError if an item has another form."""
     pairs = []
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -217,7 +199,7 @@ class _Line:
         self._socket, self._deadline = connected, deadline
 
     def ask(self, api: int, version: int, body: bytes) -> bytes:
-        """Send a request and return the body of the response.
+        """Send a request; the body of the response.
 
         Raises:
             _Encrypted: TLS answers.
@@ -358,7 +340,7 @@ def _wants_tls(connection: Connection) -> AccessRefused:
 
 
 def _answers_otherwise(connection: Connection) -> str | None:
-    """The protocol that the port does answer: ``TLS``, ``plain text``, ``SASL`` (needs a login first); None: none."""
+    """The protocol in which the port answers: ``TLS``, ``plain text``, ``SASL`` (needs a login first) or None."""
     until = time.monotonic() + _SECOND_LOOK_S
     if not connection.sasl and _handshakes(connection, until):
         return "SASL"

@@ -17,8 +17,7 @@ Source: dpkp/kafka-python ``codec.py``; aio-libs/aiokafka ``codec.py``.
 def missing_codec(error: BaseException) -> str | None:
     """The message for records in a codec that the client has no package for; None for any other error.
 
-    Args:
-        error: kafka-python's or aiokafka's ``UnsupportedCodecError``, identified by its class and its text.
+    kafka-python's and aiokafka's ``UnsupportedCodecError`` are identified by their class and their text.
 
     >>> missing_codec(ValueError("zstd")) is None
     True

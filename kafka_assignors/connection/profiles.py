@@ -31,10 +31,7 @@ def profiles_file(environment: Mapping[str, str] = os.environ) -> Path:
 def chosen(lines: Sequence[Line], profile: str | None, file: str) -> list[Line]:
     """The settings of a profile: those above the first section, then its own.
 
-    Args:
-        lines: The file's lines. A file without sections has one set of settings.
-        profile: Name of the section; None: the file must have no sections.
-        file: Name of the file for errors.
+    Without a profile, the file must have no sections. `file` is its name for errors.
 
     Raises:
         ConfigError: There is no such profile, two have its name, a header is malformed, or the file has profiles and

@@ -101,14 +101,12 @@ def read_connection(
 
 
 def from_settings(settings: Mapping[str, object], where: str = "configuration") -> Connection:
-    """The connection in a client's configuration: those of `settings` whose names the table knows.
+    """The connection in a client's configuration, by librdkafka's or Java's names; other settings are ignored.
 
-    Args:
-        settings: By librdkafka's or Java's names; others are ignored.
-        where: Name of the configuration for errors.
+    `where` is the configuration's name for errors.
 
     Raises:
-        ConfigError: As `read_connection`.
+        ConfigError: A setting is invalid.
     """
     ours = {n: _Given(_text(v), where) for n, v in settings.items() if concerns_connection(n) and v is not None}
     return _connection(ours, {})
@@ -126,10 +124,7 @@ def _text(value: object) -> str:
 def file_lines(path: Path, where: str | None = None, profile: str | None = None) -> list[properties.Line]:
     """The settings in a client's properties file, in its order. It is read once: it may be a pipe.
 
-    Args:
-        path: The file.
-        where: Its name for errors; default: `path`.
-        profile: The section whose settings are wanted; None: the file has none.
+    `where` is its name for errors, by default `path`. `profile` is the section wanted; None: the file has none.
 
     Raises:
         ConfigError: It can't be read, or Java and Python would read it differently.

@@ -46,15 +46,7 @@ class Right(NamedTuple):
 
 @contextmanager
 def needing(connection: Connection, *rights: Right) -> Iterator[None]:
-    """Context manager that turns a client's authorization error into one that names the missing permission.
-
-    Args:
-        connection: The user's connection.
-        *rights: The permissions that the body needs.
-
-    Raises:
-        AccessRefused: Kafka denies one.
-    """
+    """Turn a client's authorization error into AccessRefused, which names the one of `rights` that is missing."""
     try:
         yield
     except Exception as error:
@@ -66,10 +58,8 @@ def needing(connection: Connection, *rights: Right) -> Iterator[None]:
 def denied(connection: Connection, error: BaseException, *rights: Right) -> AccessRefused | None:
     """The message for an authorization error; None for any other error.
 
-    Args:
-        connection: The user's connection.
-        error: kafka-python's, identified by its ``errno``; librdkafka's or Java's, identified by its text.
-        *rights: The permissions needed. If several fit the resource type, the error's text decides.
+    kafka-python's errors are identified by their ``errno``, librdkafka's and Java's by their text. If several of
+    `rights` fit the resource type, the error's text decides.
     """
     text = str(error)
     words = re.search(r"(Topic|Group|Cluster|TransactionalId|Transactional_Id)[_ ]?Authorization", text, re.IGNORECASE)

@@ -12,12 +12,7 @@ import secrets
 
 
 class Scram:
-    """One login.
-
-    Args:
-        mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
-        user, password: The credentials.
-    """
+    """One login, by ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``."""
 
     def __init__(self, mechanism: str, user: str, password: str) -> None:
         self._hash = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
@@ -53,11 +48,7 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def check(self, answer: bytes) -> None:
-        """Verify that the broker knows the password.
-
-        Raises:
-            ValueError: It doesn't.
-        """
+        """Verify that the broker knows the password; ValueError if it doesn't."""
         if answer.decode().partition("v=")[2] != base64.b64encode(self._signature).decode():
             raise ValueError("the broker did not prove that it knows the user's password: it may be an impostor")
 

@@ -24,8 +24,6 @@ class Name(NamedTuple):
     Args:
         java: Kafka's own name; Spark prefixes it with ``kafka.``.
         librdkafka: Its names, the one to write first.
-        python: kafka-python's name.
-        aiokafka: aiokafka's name.
         secret: Whether the value must never be shown.
     """
 
@@ -202,11 +200,7 @@ class Connection:
         return path
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Python's TLS settings.
-
-        Raises:
-            ssl.SSLError: OpenSSL cannot read a certificate or key, or the key's password is wrong.
-        """
+        """Python's TLS settings. Raises ssl.SSLError if a certificate or key is unreadable, or its password wrong."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.hostname_check != "none"

@@ -28,10 +28,8 @@ class Identity(NamedTuple):
 def pem(text: str, kind: str, where: str) -> str:
     """The blocks of one kind in PEM text, with base64 in lines of 64.
 
-    Args:
-        text: PEM; line breaks may be blanks, as in a properties file.
-        kind: The end of the blocks' label: ``CERTIFICATE`` or ``PRIVATE KEY``.
-        where: Name for errors.
+    Line breaks of `text` may be blanks, as in a properties file. `kind` is the end of the blocks' label:
+    ``CERTIFICATE`` or ``PRIVATE KEY``; `where` is a name for errors.
 
     Raises:
         ConfigError: There is no such block.
@@ -43,11 +41,7 @@ def pem(text: str, kind: str, where: str) -> str:
 
 
 def trusted(path: str, password: str | None, where: str) -> str:
-    """The certificates of a trust store as PEM.
-
-    Raises:
-        ConfigError: The file cannot be read, or is neither PEM nor PKCS12.
-    """
+    """The certificates of a trust store as PEM. Raises ConfigError if it is unreadable, or neither PEM nor PKCS12."""
     data = _read(path, where)
     if _is_pem(data):
         if password is not None:
@@ -90,11 +84,7 @@ def identity(path: str, password: str | None, key_password: str | None, where: s
 
 
 def read_text(path: str, where: str) -> str:
-    """Read a text file that a setting names.
-
-    Raises:
-        ConfigError: The file cannot be read.
-    """
+    """Read a text file that a setting names. Raises ConfigError if it cannot be read."""
     return _read(path, where).decode("utf-8", "replace")
 
 

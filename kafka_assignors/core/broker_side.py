@@ -109,7 +109,7 @@ class BrokerSide(Strategy):
 
 
 class Uniform(BrokerSide):
-    """See `broker.uniform.assign`."""
+    """The broker's ``uniform`` (`broker.uniform.assign`)."""
 
     uses_claims = True
 
@@ -122,7 +122,7 @@ class Uniform(BrokerSide):
 
 
 class Range(BrokerSide):
-    """See `broker.ranges.assign`."""
+    """The broker's ``range`` (`broker.ranges.assign`)."""
 
     def usual(self, members: Sequence[Member]) -> list[Member]:
         return sorted(members, key=static_first)
@@ -132,11 +132,9 @@ class Range(BrokerSide):
 
 
 def map_order(members: Iterable[str], joining: Iterable[str] = ()) -> list[str]:
-    """The order in which ``uniform`` takes members.
+    """The order in which ``uniform`` takes members, given in the order in which they joined.
 
-    Args:
-        members: Member ids, in the order in which they joined.
-        joining: Ids of members that the target is computed for before the coordinator's map has them.
+    `joining` are members that the target is computed for before the coordinator's map has them.
     """
     return hash_order((*timeline_order(members), *joining))
 

@@ -96,10 +96,8 @@ def assign(
             and the same subscribers are co-partitioned, as in Faust.
         objective: Goals and rack costs, of bundles. A bundle costs what its partitions cost.
 
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Of topics with different partition
-        counts in one set, a bundle has the partitions that exist. A set that no member subscribes to as a whole is
-        placed topic by topic. `facts` reports both.
+    Of topics with different partition counts in one set, a bundle has the partitions that exist. A set that no member
+    subscribes to as a whole is placed topic by topic. `facts` reports both.
 
     Cost: as `sticky.assign`. Deterministic under any order of members.
 

@@ -59,13 +59,10 @@ class Option(Generic[T]):
         annotation: Its annotation in the constructors of assignors.
         default: Its default there.
         values: The valid values, in words that follow "must be".
-        help: One sentence.
         check: A value as given -> the value as used. It raises a `ConfigError` with a text of its own, or another
             `ValueError`: the text is then made of `values`.
-        of: Whose it is.
         json: A valid value as given -> a JSON value, copied from the caller's.
         unsent: A value that isn't sent, and is refused from other members, because a leader raises with it.
-        needs: What the consumer must be able to do.
         called: Its name in the constructors of assignors, if another one.
     """
 
@@ -138,8 +135,7 @@ class Option(Generic[T]):
 class Figure(Option[Mapping[str, V]]):
     """A figure that each member has for itself: a plan takes ``{member id: value}``, a consumer one value.
 
-    Args:
-        check: One value. If the default is None, a consumer may give None for no figure.
+    `check` is for one value. If the default is None, a consumer may give None for no figure.
     """
 
     def __init__(self, annotation: str, default: Any, values: str, help: str, check: Callable[[Any], V]) -> None:
@@ -152,7 +148,7 @@ class Figure(Option[Mapping[str, V]]):
         return f"Mapping[str, {self.annotation.removesuffix(' | None')}] | None", None
 
     def of_consumer(self, value: Any) -> V | None:
-        """One value; see `Option.of_consumer`."""
+        """Validate the figure that an assignor's constructor gives."""
         return None if value is None and self.default is None else self._valid(self._one, value)
 
     def _all(self, given: Any) -> Mapping[str, V]:
@@ -166,8 +162,7 @@ class Figure(Option[Mapping[str, V]]):
 class OfPartitions(Option[T]):
     """A figure per partition, in one form for plans and consumers. A consumer may give a callable that returns it.
 
-    Args:
-        check: All figures; it returns them as JSON values.
+    `check` is for all figures, and returns them as JSON values.
     """
 
     def __init__(self, annotation: str, values: str, help: str, check: Callable[[Any], T], *, called: str = "") -> None:
@@ -181,7 +176,7 @@ class OfPartitions(Option[T]):
         return self._in_plans, None
 
     def of_consumer(self, value: Any) -> Any:
-        """The figures, or a callable that is trusted until it is called; see `Option.of_consumer`."""
+        """Validate the figures that an assignor's constructor gives; a callable is trusted until it is called."""
         if value is not None and not callable(value):
             self.of_plan(value)
         return value
@@ -195,8 +190,7 @@ def unknown(owner: str, option: str, options: Collection[str]) -> ConfigError:
 class Options:
     """The options of a family, and with an instance the values of a plan or a group: `Option.of_plan` of each.
 
-    Args:
-        given: Values by name; the others are at their defaults.
+    Values that are not given are at their defaults.
 
     Raises:
         ConfigError: A value is invalid, or does not fit to another one.

@@ -18,11 +18,8 @@ def least_moves(group: Group) -> int:
 def least_changes(group: Group) -> tuple[int, int]:
     """Changes of owner that `sticky`'s optimum makes: partitions that leave a member, and those that no member holds.
 
-    Args:
-        group: With members.
-
-    Cost: O(claims + M log M) if all members subscribe alike and none has a rack. Otherwise that of
-    `sticky.changes`, a fraction of `plan`'s, which computes an assignment, its target and a proof.
+    Cost: O(claims + M log M) if all members subscribe alike and none has a rack. Otherwise that of `sticky.changes`, a
+    fraction of `plan`'s, which computes an assignment, its target and a proof. The group must have members.
     """
     if (counts := _held_alike(group)) is not None:
         total = sum(max(group.partitions.get(topic, 0), 0) for topic in group.members[0].topics)

@@ -32,15 +32,8 @@ def decode(
 ) -> Decoded:
     """Decode members' subscriptions to a `Group`, as the strategy of that name reads them.
 
-    Args:
-        name: Name of the elected assignor.
-        members: (member id, instance id or None, subscription), in any order.
-        partitions: topic -> partition count, as the leader sees the cluster.
-        racks: topic -> per partition its replicas' racks; see `Group`.
-        leaders: topic -> per partition its leader's rack; see `Group`.
-
-    Returns:
-        The group and the facts, in a fixed order. Undecodable user data claim no partitions.
+    Partition counts and racks are those that the leader sees. Undecodable user data claim no partitions. Facts are in a
+    fixed order.
 
     Raises:
         UnknownName: No strategy has the name.
@@ -101,14 +94,7 @@ def _limited(claim: userdata.Claim, counts: Mapping[str, int]) -> userdata.Claim
 def decoded(
     name: str | Strategy, group: Group, facts: Iterable[Fact] = (), generations: Mapping[str, int] | None = None
 ) -> Decoded:
-    """A `Decoded` of a group that needs no decoding, for the strategy of that name.
-
-    Args:
-        name: The strategy, or its name.
-        group: The group.
-        facts: Further facts about it.
-        generations: As in `Decoded`.
-    """
+    """A `Decoded` of a group that needs no decoding, for the strategy of that name."""
     made = strategy(name) if isinstance(name, str) else name
     claims = resolve(group) if made.uses_claims else None
     all_facts = [*facts, *facts_.of_topics(group), *(facts_.of_claims(claims) if claims else ())]
@@ -133,9 +119,6 @@ def replay(
         leaders: topic -> per partition its leader's rack, as the leader saw it.
         options: The options of the leader's assignor; they apply unless more than half of the members have others. The
             own part of each member (`Strategy.individual`) is read from the bytes.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
 
     Raises:
         UnknownName: No strategy has the name.

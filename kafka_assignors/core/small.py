@@ -32,20 +32,15 @@ STICKY_PARTITIONS = 600
 
 
 def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]) -> dict[str, bytes] | None:
-    """The assignment of a small regular group.
+    """The assignment of a small regular group under one of `userdata.JAVAS`: every member's, encoded.
 
-    Args:
-        name: One of `userdata.JAVAS`; the leader's options are the defaults.
-        members: (member id, instance id or None, subscription), in any order.
-        partitions: topic -> partition count, as the leader sees the cluster.
+    None if the group is large, or if any of this holds: a member has a rack, sends options or unreadable data, or is
+    Sarama's under ``sticky``; a topic is missing or empty; two members claim one partition, or a claim names a
+    partition that does not exist or that the member does not subscribe to; under the sticky names, subscriptions
+    differ.
 
-    Returns:
-        member id -> assignment, encoded; for every member. None if the group is large, or if any of this holds: a
-        member has a rack, sends options or unreadable data, or is Sarama's under ``sticky``; a topic is missing or
-        empty; two members claim one partition, or a claim names a partition that does not exist or that the member does
-        not subscribe to; under the sticky names, subscriptions differ.
-
-    Cost: O(M log M + P); under the sticky names also a hash per partition and member that may exchange it.
+    The leader's options must be the defaults. Cost: O(M log M + P); under the sticky names also a hash per partition
+    and member that may exchange it.
     """
     subscriptions = [subscription for _, _, subscription in members]
     sticky = name not in ("range", "roundrobin")
@@ -90,7 +85,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
 
 
 def _ranges(topics: Sequence[str], counts: Sequence[int], readers: Sequence[frozenset[str]]) -> Dealt:
-    """See `stateless.range`. `readers`: the members' topics, in order."""
+    """`stateless.range` without racks. `readers`: the members' topics, in order."""
     dealt: Dealt = [[] for _ in readers]
     ids = struct.pack(f">{max(counts)}i", *range(max(counts)))
     for t, taking in enumerate(_takers(topics, readers)):
@@ -105,7 +100,7 @@ def _ranges(topics: Sequence[str], counts: Sequence[int], readers: Sequence[froz
 
 
 def _turns(topics: Sequence[str], counts: Sequence[int], readers: Sequence[frozenset[str]]) -> Dealt:
-    """See `stateless.roundrobin`. `readers`: the members' topics, in order."""
+    """`stateless.roundrobin`. `readers`: the members' topics, in order."""
     dealt: Dealt = [[] for _ in readers]
     turn = 0
     for t, taking in enumerate(_takers(topics, readers)):
@@ -179,7 +174,7 @@ _64 = (1 << 64) - 1
 
 
 def _mixed(x: int) -> int:
-    """As `rendezvous._mixed`."""
+    """Spread every bit over all bits: `rendezvous._mixed` of one int."""
     x = x + 0x9E3779B97F4A7C15 & _64
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _64
     x = (x ^ x >> 27) * 0x94D049BB133111EB & _64
@@ -187,7 +182,7 @@ def _mixed(x: int) -> int:
 
 
 def _number(mixed: int) -> float:
-    """As `rendezvous._number`."""
+    """Map to a float from 0 to 1: `rendezvous._number` of one int."""
     return (mixed >> 11) * 2.0**-53
 
 
@@ -224,7 +219,7 @@ class _Optimum:
         return _mixed(self._topic_keys[t] + position - self._first[t] & _64)
 
     def _gain(self, run: Sequence[int], names: Sequence[int], mine: int) -> dict[int, float]:
-        """As `spread._gain`, of positions of one topic; `_mixed` is written out, because this is the hottest loop."""
+        """`spread._gain` of positions of one topic; `_mixed` is written out, because this is the hottest loop."""
         gain = {}
         t = self.topic[run[0]]
         base = self._topic_keys[t] - self._first[t] + 0x9E3779B97F4A7C15
@@ -278,7 +273,7 @@ class _Optimum:
         return self.owner
 
     def _give_up(self, have: Sequence[int], load: Sequence[int], takers: Sequence[int]) -> None:
-        """As `spread._give_up`."""
+        """Free the partitions that members give up (`spread._give_up`)."""
         givers: dict[int, dict[int, list[int]]] = {m: {} for m in range(self.members) if have[m] > load[m]}
         several = len(self.counts) > 1
         # Partitions of each topic that the receivers have or are about to get.
@@ -316,7 +311,7 @@ class _Optimum:
             self.owner[position] = -1
 
     def _deal(self, runs: Mapping[int, Sequence[int]], takers: Sequence[int], room: list[int]) -> None:
-        """As `spread._deal`."""
+        """Deal the loose partitions to members with room (`spread._deal`)."""
         turn = 0
         for t, run in runs.items():
             having = Counter(self.owner[self._first[t] : self._first[t + 1]])
@@ -326,7 +321,7 @@ class _Optimum:
                 self.owner[position] = takers[i]
 
     def _deal_topics(self, runs: Mapping[int, Sequence[int]], takers: Sequence[int], units: Sequence[int]) -> None:
-        """As `spread._deal` of topics that no member has."""
+        """Deal topics that no member has (`spread._deal`)."""
         if len(runs) == 1:
             (run,) = runs.values()
             laps = sorted((lap, m) for m, count in zip(takers, units, strict=True) for lap in range(count))
@@ -343,7 +338,7 @@ class _Optimum:
                 self.owner[position] = m
 
     def _exchange(self, run: Sequence[int]) -> None:
-        """As `rendezvous.matched`: each position proposes to the members of its run, the best first."""
+        """Exchange within a run: each position proposes to the members, the best first (`rendezvous.matched`)."""
         room = Counter(self.owner[position] for position in run)
         if len(room) < 2:
             return
@@ -368,7 +363,7 @@ class _Optimum:
 
 
 def _shares(liking: Sequence[Sequence[float]], more: Sequence[int], room: Sequence[int]) -> list[set[int]]:
-    """As `rendezvous.shares`: per topic, the members that have one more of it.
+    """`rendezvous.shares` over lists: per topic, the members that have one more of it.
 
     Args:
         liking: Affinity of each topic with each member.

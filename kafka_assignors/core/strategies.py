@@ -1,7 +1,4 @@
-"""Strategies by name.
-
-A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Strategy`.
-"""
+"""Strategies by name. A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Strategy`."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, 
 class Stateless(Strategy):
     """A strategy without options that depends on the members of the group, but not on their claims.
 
-    Args:
-        name: Its protocol name.
-        owners: The group as integers -> int[P], the number of each position's owner.
-        needs: Which of a group's ``racks`` and ``leaders`` it depends on.
+    `owners` is a function: the group as integers -> int[P], the number of each position's owner.
     """
 
     def __init__(self, name: str, owners: Callable[[Indexed], Ints], needs: Collection[str] = ()) -> None:
@@ -59,7 +53,7 @@ class Stateless(Strategy):
 
 
 class MetaqConsistentHash(Strategy):
-    """See `metaq.consistent_hash`."""
+    """MetaQ's hash ring (`metaq.consistent_hash`)."""
 
     declared = metaq.MetaqOptions
     given: metaq.MetaqOptions
@@ -73,7 +67,7 @@ class MetaqConsistentHash(Strategy):
 
 
 class RocketmqConsistentHash(Strategy):
-    """See `rocketmq.consistent_hash`."""
+    """RocketMQ's hash ring (`rocketmq.consistent_hash`)."""
 
     declared = rocketmq.RingOptions
     given: rocketmq.RingOptions
@@ -89,7 +83,7 @@ class RocketmqConsistentHash(Strategy):
 
 
 class MachineRoomNearby(Strategy):
-    """See `rocketmq.machine_room_nearby`."""
+    """Partitions at members on their leader's rack (`rocketmq.machine_room_nearby`)."""
 
     declared = rocketmq.RoomOptions
     given: rocketmq.RoomOptions
@@ -109,7 +103,7 @@ class MachineRoomNearby(Strategy):
 
 
 class ConsistentHash(Strategy):
-    """See `consistent.assign`."""
+    """Consistent hashing with bounded loads (`consistent.assign`)."""
 
     declared = consistent.ConsistentHashOptions
     given: consistent.ConsistentHashOptions
@@ -124,12 +118,7 @@ class ConsistentHash(Strategy):
 
 
 class Config(Strategy):
-    """Partitions from a table; see `fixed.assign`.
-
-    Args:
-        name: Its protocol name.
-        fallbacks: Name -> strategy that may place the partitions that the table does not cover.
-    """
+    """Partitions from a table (`fixed.assign`); what it does not cover is placed by one of `fallbacks`, by name."""
 
     def __init__(self, name: str, fallbacks: Mapping[str, Strategy]) -> None:
         self._fallbacks = fallbacks
@@ -158,7 +147,7 @@ class Config(Strategy):
 
 
 class Optimal(Strategy):
-    """The optimal assignment with the fewest moves; see `sticky.assign`."""
+    """The optimal assignment with the fewest moves (`sticky.assign`)."""
 
     uses_claims = True
     bearable: Collection[str] = ()
@@ -196,13 +185,11 @@ class Optimal(Strategy):
         return {m: _encoded(given) for m, given in assignment.items()}, facts
 
     def _as_java(self, decoded: Decoded) -> tuple[Assignment, tuple[Fact, ...]]:
-        """The assignment of Java's assignor of this name, even if it is not optimal.
+        """The assignment of Java's assignor of this name, even if it is not optimal, and facts.
 
-        Returns:
-            The assignment and facts. If Java's algorithm throws, does not terminate, or assigns nonexistent or
-            unsubscribed partitions: the optimal assignment and the reason. If cooperative Java assigns a partition that
-            an older claimant may still hold, or withholds one that no member holds, its assignment stays, and a fact
-            reports the violation.
+        If Java's algorithm throws, does not terminate, or assigns nonexistent or unsubscribed partitions: the optimal
+        assignment and the reason. If cooperative Java assigns a partition that an older claimant may still hold, or
+        withholds one that no member holds, its assignment stays, and a fact reports the violation.
         """
         cooperative_ = "hand-over" in self.bearable
         try:
@@ -337,7 +324,7 @@ class CoPartitioned(CompactSticky):
 
 
 class CooperativeCoPartitioned(CoPartitioned):
-    """``cooperative-copartitioned``: `CoPartitioned` in two rebalances, as `CooperativeSticky`.
+    """``cooperative-copartitioned``: `CoPartitioned` in two rebalances.
 
     A bundle that moves is withheld as a whole if one member holds all of it. Of a bundle that another assignor left at
     several members, a member keeps what it holds and should have.
@@ -383,9 +370,6 @@ class ByWork(Strategy):
     """What the strategies by work share; see `weighted.placing.assign`. Each member is cooperative or eager.
 
     In a live group, members send weights, capacities and the protocol in user data: see `wire.weighted`.
-
-    Attributes:
-        placing: What the options say.
     """
 
     declared: ClassVar[type[Options]] = by_work.ByWorkOptions
@@ -443,7 +427,7 @@ class ByWork(Strategy):
         generation: int,
         partitions: Mapping[str, int],
     ) -> list[Subscription]:
-        """As `Strategy.rejoining`. A member that owned nothing may be eager: it is as the others are."""
+        """A member that owned nothing counts as eager if others revoked everything and no subscription has claims."""
         eager = any(map(_revoked, sent)) and not any(subscription.owned for subscription in sent)
         subscriptions = []
         for subscription, tps in zip(sent, owned, strict=True):
@@ -467,10 +451,7 @@ class ByWork(Strategy):
         return subscriptions
 
     def agreed(self: Self, members: Iterable[Joined], partitions: Mapping[str, int]) -> tuple[Self, tuple[Fact, ...]]:
-        """As `Strategy.agreed`, with what each member sends of itself and its partitions (`wire.weighted.inputs`).
-
-        Each member's figures are validated as the options that they become.
-        """
+        """Adds the figures that members send (`merge.inputs`), validated as the options that they become."""
         members = list(members)
         winner, differing = super().agreed(members, partitions)
         topics = {id(sent.topics): sent.topics for _, _, sent in members}
@@ -494,7 +475,7 @@ class ByWork(Strategy):
         return winner.with_options(**{**winner.options, **figures}) if figures else winner, facts_.ordered(facts)
 
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
-        """As `Strategy.settles_as`. If nothing is withheld, no rebalance follows that could use a budget again."""
+        """If nothing is withheld, no rebalance follows that could use a budget again."""
         topics = {topic for member in decoded.group.members for topic in member.topics}
         every = sum(count for topic, count in decoded.group.partitions.items() if topic in topics)
         given = sum(len(ids) for topics_ in assignment.values() for ids in topics_.values())
@@ -508,7 +489,7 @@ class ByWork(Strategy):
         return placing.solved(claims, self.placing)
 
     def assign_bytes(self, decoded: Decoded) -> tuple[Mapping[str, bytes | memoryview], tuple[Fact, ...]]:
-        """As `Strategy.assign_bytes`; if any weight is known, each member is told how the group stands: `balance`."""
+        """If any weight is known, each member is told how the group stands (`balance`)."""
         claims = decoded.claims or resolve(decoded.group)
         model, solution = self._solved(claims)
         owner = solution.now
@@ -599,10 +580,8 @@ STRATEGIES: Mapping[str, Strategy] = _by_name(
 def strategy(name: str, **options: Any) -> Strategy:
     """The strategy of a protocol name, with options.
 
-    Args:
-        name: Its name.
-        options: Its options. ``protocol="consumer"`` takes the broker's assignor of that name (KIP-848), see
-            `broker_side`; ``protocol="classic"`` is the default.
+    ``protocol="consumer"`` takes the broker's assignor of that name (KIP-848), see `broker_side`;
+    ``protocol="classic"`` is the default.
 
     Raises:
         UnknownName: No strategy has that name; the message lists the known ones.

@@ -30,7 +30,6 @@ class Decoded:
     """A group, decoded from its members' subscriptions.
 
     Args:
-        group: The group.
         facts: Dropped claims and other irregularities.
         claims: The resolved claims; None for a strategy that ignores claims.
         generations: member id -> generation in its subscription, which may differ from that of its claims.
@@ -50,10 +49,8 @@ class Strategy:
     defines how they are written (`user_data`, `claiming`) and read (`claims_of`). It defines `agreed` if members send
     more than options and claims.
 
-    Args:
-        name: Its protocol name, as members offer it in JoinGroup.
-
     Attributes:
+        name: Its protocol name, as members offer it in JoinGroup.
         declared: The class that declares its options.
         given: The values of all options.
         options: The options chosen, all JSON values; see `with_options`.
@@ -135,12 +132,9 @@ class Strategy:
     def as_told(self: Self, option_bytes: bytes) -> Self | None:
         """This strategy with options that a member sent, validated as those of a constructor; None for a digest.
 
-        Args:
-            option_bytes: Bytes of any origin.
-
         Raises:
-            ValueError: They are no options of this strategy, or options that no member sets for others. A `ConfigError`
-                is one.
+            ValueError: The bytes, of any origin, are no options of this strategy, or options that no member sets for
+                others. A `ConfigError` is one.
         """
         chosen = options_.read(option_bytes)
         if chosen is None:
@@ -172,16 +166,9 @@ class Strategy:
         rack: str | None = None,
         instance_id: str | None = None,
     ) -> tuple[bytes | None, str]:
-        """The user data that a member with this strategy sends with its subscription.
+        """The user data that a member sends, and why they claim nothing although it owns partitions; "" otherwise.
 
-        Args:
-            owned: Its last assignment; None before the first one.
-            generation: The generation of that assignment.
-            rack: Its rack.
-            instance_id: Its ``group.instance.id``.
-
-        Returns:
-            The user data, and the reason why they claim no partitions although the member owns some; "" otherwise.
+        `owned` is its last assignment, None before the first one.
         """
         if self.name in userdata.JAVAS:
             return userdata.of_java(self.name, owned, generation, options_.tell(self.told_options())), ""
@@ -204,12 +191,7 @@ class Strategy:
         return None
 
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
-        """The partitions that members claim to hold.
-
-        Args:
-            subscriptions: The members' subscriptions.
-            counts: topic -> partition count, of the topics that they subscribe to.
-        """
+        """The partitions that members claim to hold; `counts` has the topics that they subscribe to."""
         raise NotImplementedError
 
     def rejoining(
@@ -223,12 +205,6 @@ class Strategy:
 
         Each claims what it owns then, where its user data and its version have room for claims. Its options and figures
         are those that it sent last. What a leader can't read stays as it is.
-
-        Args:
-            sent: The members' last subscriptions.
-            owned: What each of them owns.
-            generation: The generation that assigned it.
-            partitions: topic -> partition count.
         """
         return [
             subscription if subscription.unread else self._again(subscription, tps, generation, partitions)
@@ -255,10 +231,6 @@ class Strategy:
         The options that more than half of the members send are in effect, under any leader; otherwise the leader's own
         are. A member that sends none has the defaults; under Java's names it may be another client, and counts for no
         options. A digest (`options.MOST`) counts for the options of a leader that sends it, too.
-
-        Args:
-            members: The members as they joined.
-            partitions: topic -> partition count, as the leader sees the cluster.
         """
         members = list(members)
         if not self.defaults():
@@ -290,14 +262,9 @@ class Strategy:
         return elected, facts_.ordered(facts)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
-        """The assignment as an array.
+        """The assignment: int[P], the number of each position's owner; `UNASSIGNED` if it has none.
 
-        Args:
-            indexed: The group as integers.
-            claims: Its resolved claims; present if `uses_claims`.
-
-        Returns:
-            int[P], the number of each position's owner; `UNASSIGNED` if it has none.
+        If `uses_claims`, `claims` are the group's resolved claims.
         """
         raise NotImplementedError
 
@@ -322,24 +289,14 @@ class Strategy:
         members: Iterable[Joined],  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> Mapping[str, bytes | memoryview]:
-        """The assignments with what members of other clients must send back to claim their partitions.
-
-        Args:
-            assignments: The bytes of `assign_bytes`.
-            members: The members as they joined.
-            generation: The generation that is being assigned.
-        """
+        """The assignments of `assign_bytes` with what other clients' members must send back as claims."""
         return assignments
 
     def settles_as(self, decoded: Decoded, assignment: Assignment) -> Assignment:
-        """The assignment after the last rebalance; `assignment`, if one rebalance is enough.
+        """The assignment after the last rebalance: the given one, of `assign`, if one rebalance is enough.
 
-        If `assignment` withholds partitions, members hold their parts of it and have revoked the rest, and the result
-        is the assignment of the next rebalance.
-
-        Args:
-            decoded: The group.
-            assignment: The result of `assign` for it.
+        If it withholds partitions, members hold their parts of it and have revoked the rest, and the result is the
+        assignment of the next rebalance.
         """
         if not self.withholds:
             return assignment

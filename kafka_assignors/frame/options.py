@@ -28,13 +28,7 @@ DEFAULT_BOOTSTRAP = "localhost:9092"
 
 @dataclass(frozen=True)
 class Output:
-    """The options of every command.
-
-    Args:
-        as_json: Print JSON instead of text.
-        quiet, verbose: Less or more on stderr.
-        color: ``auto``, ``always`` or ``never``.
-    """
+    """The options of every command."""
 
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object instead of text.", rich_help_panel="Output")
@@ -94,12 +88,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Common(Output):
-    """The options of every command that asks a cluster.
-
-    Args:
-        bootstrap, config, profile, settings: How to reach the cluster; see
-            `kafka_assignors.connection.read_connection`.
-    """
+    """The options of every command that asks a cluster; see `kafka_assignors.connection.read_connection`."""
 
     bootstrap: Annotated[
         str | None,
@@ -181,13 +170,10 @@ class Common(Output):
     def reach(self, *modules: str) -> None:
         """Ask the cluster for its brokers before a command imports NumPy and a client: a dead one is told at once.
 
-        Args:
-            modules: Modules of extras that the command imports next.
-
         Raises:
-            ModuleNotFoundError: One of `modules` isn't installed.
+            ModuleNotFoundError: One of `modules`, which the command imports next, isn't installed.
             ClusterError: No broker answers.
-            ConfigError: As `connection`; AccessRefused: the cluster refuses the user.
+            ConfigError: A setting is wrong, or names no broker; AccessRefused: the cluster refuses the user.
         """
         from ..connection import require_cluster
 

@@ -60,11 +60,7 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
 
 
 def require_color(color: str) -> None:
-    """Check the value of ``--color``.
-
-    Raises:
-        typer.BadParameter: It is none of the three.
-    """
+    """Check the value of ``--color``. Raises typer.BadParameter unless it is auto, always or never."""
     if color not in ("auto", "always", "never"):
         raise typer.BadParameter(f"{color!r} is none of auto, always, never", param_hint="--color")
 

@@ -50,7 +50,6 @@ class BrokerMember:
         listed: The same in the order of their record. The broker's maps keep this order within a bucket, and it can
             decide which partitions ``uniform`` takes from the member.
         epoch: Its epoch; -1 before its first, `AWAY_EPOCH` for a static member that is away.
-        previous_epoch: The epoch before.
         state: `STABLE`, `UNREVOKED` or `UNRELEASED`; another number if a newer broker wrote it.
         assigned: Its current assignment.
         revoking: Partitions that it must revoke, and may still consume.
@@ -173,11 +172,8 @@ class BrokerGroup:
 def as_generation(group: BrokerGroup, names: Mapping[str, str]) -> GroupCommitted:
     """The newest target assignment as a generation of a classic group: its number is the target's epoch.
 
-    Members claim what the coordinator knows them to have: their current assignment and what they still must revoke.
-
-    Args:
-        group: The group just after the record with its target's epoch.
-        names: Topic id -> name; partitions of other topics are left out.
+    Members claim what the coordinator knows them to have: their current assignment and what they still must revoke. The
+    group is as just after the record with its target's epoch. Partitions of topics that `names` lacks are left out.
     """
     members = [
         CommittedMember(

@@ -68,12 +68,8 @@ def causes(
 ) -> Iterator[Cause]:
     """What differs between a rebalance and the generation before it; `Restarts` tells the rest.
 
-    Args:
-        whole: Whether the log begins with the first generation.
-        before: The generation before; None for the first.
-        now: The rebalance's first generation.
-        end: Its last generation.
-        gone: As `gone_from` tells it.
+    `whole`: the log begins with the first generation. `now` and `end` are the rebalance's first and last generation,
+    `before` is None for the first of all, and `gone` is what `gone_from` tells of `now`.
     """
     if before is None:
         fresh = 1 if now.value.leader is not None else 2  # the broker's first target of a group has epoch 2
@@ -178,4 +174,4 @@ _BACK: tuple[tuple[Callable[[Cause], Any], str, str], ...] = (
     (lambda member: member.instance_id or None, "returned", ", a static member"),
     (lambda member: (member.client_id, member.host), "restarted", ""),
 )
-"""What the member that is gone and the one that joined have in common, the surest first -> the kind, what to add."""
+"""What a member that is gone and one that joined have in common, the surest first; the cause's kind; words to add."""

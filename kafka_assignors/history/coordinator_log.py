@@ -104,12 +104,7 @@ class BrokerAssigned:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A record that this decoder does not know.
-
-    Args:
-        reason: Names the record, the version or the defect.
-        group: Its group, if the key has one.
-    """
+    """A record that this decoder does not know: `reason` names the record, the version or the defect."""
 
     reason: str
     group: str | None = None
@@ -119,10 +114,7 @@ Decoded = GroupCommitted | OffsetCommitted | Tombstone | BrokerAssigned | Unknow
 
 
 def decode(key: bytes | None, value: bytes | None) -> Decoded:
-    """Decode one record of ``__consumer_offsets``. Never raises: anything unknown becomes `Unknown`.
-
-    Cost: O(bytes).
-    """
+    """Decode one record of ``__consumer_offsets``. Never raises: anything unknown becomes `Unknown`. Cost: O(bytes)."""
     if key is None:
         return Unknown("record without a key")
     try:
@@ -149,11 +141,7 @@ def group_of(key: bytes | None) -> str | None:
 
 
 def assigned(member: CommittedMember) -> set[TopicPartition]:
-    """The topic-partitions of a committed member; empty if its leader sent no bytes.
-
-    Raises:
-        WireError: Its assignment bytes are not the consumer protocol's.
-    """
+    """The topic-partitions of a member; empty if its leader sent no bytes. Raises WireError if they can't be read."""
     if not member.assignment:
         return set()
     decoded = decode_assignment(member.assignment)

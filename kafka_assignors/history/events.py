@@ -88,16 +88,13 @@ COMMON = (
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a history.
+    """One event of a history. The table above has the kinds, and the fields of each: `data`.
 
     Args:
-        kind: See the table above.
-        run: Id of the run.
         src: member, harness, coordlog, proxy or producer.
         seq: Position in its source's file, from 0, without gaps.
         ts_ns: Wall clock, nanoseconds since the epoch.
         mono_ns: Monotonic clock, nanoseconds; orders events of all processes of one boot.
-        data: The fields of the kind.
     """
 
     kind: str
@@ -136,7 +133,7 @@ class Event:
         """Decode a line's JSON object; the event takes over its fields.
 
         Raises:
-            ValueError: As `from_json`.
+            ValueError: Not an object, a missing common field, or an unknown version.
         """
         if not isinstance(row, dict):
             raise ValueError(f"an event is a JSON object, not {type(row).__name__}: {row!r:.80}")

@@ -23,9 +23,7 @@ from .ownership import Commits, Committed
 class Logged:
     """A record of a group in the coordinator's log.
 
-    Args:
-        ts_ms: The broker's timestamp (wall clock, ms).
-        mono_ns: Time of the record on the clock of a run (monotonic); None: only the broker's timestamp is known.
+    `ts_ms` is the broker's wall clock; `mono_ns` is the monotonic clock of a run, None if only the broker's is known.
     """
 
     ts_ms: int
@@ -42,8 +40,7 @@ class Logged:
 class Log:
     """A group's records in the coordinator's log, in order.
 
-    Args:
-        whole: Whether the log was read from its beginning. It may be compacted even then.
+    `whole`: the log was read from its beginning; it may be compacted even then.
     """
 
     records: tuple[Logged, ...]
@@ -113,7 +110,7 @@ class GroupGeneration:
 
 
 def generations(records: Iterable[Logged]) -> list[GroupGeneration]:
-    """The generations in a group's records, in order; see `add`."""
+    """The generations in a group's records, in order."""
     all_generations: list[GroupGeneration] = []
     for record in records:
         add(all_generations, record)
@@ -145,11 +142,9 @@ def add(generations: list[GroupGeneration], record: Logged) -> bool:
 
 
 def from_events(events: Iterable[Event]) -> list[GroupGeneration]:
-    """The generations in the events of one group, in the order of the log.
+    """The generations in one group's ``generation_committed`` and ``offset_committed`` events, in the order of the log.
 
-    Args:
-        events: Its ``generation_committed`` and ``offset_committed`` events, in the order of the log; targets of a
-            KIP-848 group have the fields of a ``generation_committed``. Others are passed over.
+    Targets of a KIP-848 group have the fields of a ``generation_committed``. Other events are passed over.
     """
     generations: list[GroupGeneration] = []
     for event in events:

@@ -15,18 +15,12 @@ from ..core.group import TopicPartition
 from .departures import UNPROVEN
 
 REVOKED = "revoked"
-"""How an interval ends whose member, of an eager group, gave the partition up and got it back."""
+"""End of an interval whose member, in an eager group, gave the partition up and got it back."""
 _TAKEN = ("reassigned", REVOKED)
 
 
 class Commits(NamedTuple):
-    """The commits of a topic-partition in one generation.
-
-    Args:
-        first_ns: First commit, mono_ns.
-        last_ns: Last commit, mono_ns.
-        last_ms: Last commit, wall clock.
-    """
+    """The first and the last commit of a topic-partition in one generation: mono_ns, and the last by the wall clock."""
 
     first_ns: int
     last_ns: int
@@ -44,8 +38,6 @@ class Committed:
         joined_ms: Wall clock at which the join completed; None if the record lacks it.
         members: holder -> member id; a holder is an instance id, else a member id.
         timeouts: holder -> the shorter of its session and rebalance timeouts, ms, if known.
-        assignments: The assignment of each holder.
-        commits: Commits made in this generation.
         eager: Whether all its members gave up their partitions before they joined.
     """
 
@@ -101,9 +93,7 @@ def intervals(log: Sequence[Committed], causes: Mapping[tuple[int, str], str]) -
     of their generations ends all intervals (`REVOKED`) and begins others. A static member that rejoins stays the same
     holder. The log does not show when a member stopped consuming; its commits bound that time.
 
-    Args:
-        log: The group's generations, in order.
-        causes: (generation, holder) -> why the holder is not in it.
+    `log` is in order; `causes` is (generation, holder) -> why the holder is not in it.
 
     Cost: O(generations x topic-partitions).
     """

@@ -43,8 +43,6 @@ class Rebalance:
         protocol: The elected assignor; None if the group was empty.
         eager: Whether every member revoked all its partitions before it joined; None if no member held any.
         leader: Name of the leader; None if the group was empty, or if the broker assigned.
-        members: Number of members.
-        causes: What changed since the rebalance before.
         moved: Partitions that went from one holder to another.
         living: Those of them whose old holder is still in the group.
         least: The least number of moves from living members that an optimally balanced assignment needs; None if not
@@ -58,9 +56,9 @@ class Rebalance:
             lower one, commits on both sides the upper one (None: there are none).
         area_at_least_ms, area_at_most_ms: The same bounds on the sum over all partitions, in partition-ms.
         parts: What the longest of these times consists of.
-        expired_ms: About the longest time that a partition had no owner, if the session of a member that left or
-            expired expired: it was silent for its session timeout. None if there is no such member, or it had none.
-        rewritten: Whether it is no rebalance, but the generation before written again; see `GroupGeneration.rewrites`.
+        expired_ms: About the longest time that a partition had no owner, if its member left by an expired session, and
+            so was silent for its session timeout before. None if no such partition is known.
+        rewritten: Whether it is no rebalance, but the generation before written again.
     """
 
     generations: tuple[int, ...]
@@ -122,11 +120,7 @@ class Rebalance:
 
 
 def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
-    """The rebalances in a group's log, in order.
-
-    Args:
-        log: The group's records.
-        last: Only the last ones.
+    """The rebalances in a group's log, in order; all, or the `last` ones.
 
     Cost: O(generations x partitions), and a plan for each rebalance that is returned.
     """
@@ -136,7 +130,7 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
 def of_generations(
     generations: Sequence[GroupGeneration], *, whole: bool = True, last: int | None = None
 ) -> list[Rebalance]:
-    """The rebalances in a group's generations, in order; arguments and cost as of `rebalances`."""
+    """The rebalances in a group's generations, in order; all, or the `last` ones. Each of these takes a plan."""
     restarts, pairs = Restarts(), list(apart(generations, whole=whole))
     first = max(0, len(pairs) - last) if last else 0
     explained = [
@@ -152,12 +146,8 @@ def apart(
 ) -> Iterator[tuple[Rebalance, Callable[[], int | None]]]:
     """The rebalances in a group's generations, in order, before `Restarts` has told who restarted.
 
-    Each comes with the computation of its `least`, which costs more than all the rest.
-
-    Args:
-        generations: The generations, as `add` made them.
-        whole: Whether the log begins with them, see `Log.whole`.
-        exclusions: Time and generations of rebalances that are left out.
+    Each comes with the computation of its `least`, which costs more than all the rest. `whole` says whether the log
+    begins with these generations; `exclusions` are the time and the generations of rebalances that are left out.
 
     Cost: O(generations x partitions).
     """
@@ -244,12 +234,7 @@ def _parts(
 
 
 def with_hand_overs(rebalances: Iterable[Rebalance], done: Sequence[HandOver]) -> list[Rebalance]:
-    """The rebalances of a KIP-848 group with the times in which partitions had no owner.
-
-    Args:
-        rebalances: The rebalances.
-        done: The group's hand-overs, as `broker_side.Targets` found them.
-    """
+    """The rebalances of a KIP-848 group with the times in which partitions had no owner, from the hand-overs `done`."""
     completed_rebalances = []
     for rebalance in rebalances:
         stop = stops.of_broker(done, rebalance.generations) if rebalance.by_broker else None
@@ -269,7 +254,7 @@ def with_hand_overs(rebalances: Iterable[Rebalance], done: Sequence[HandOver]) -
 
 
 def _withheld(before: GroupGeneration, end: GroupGeneration) -> set[TopicPartition]:
-    """See `Rebalance.withheld`. Eager assignors and brokers assign all that there is: what lacks there is deleted."""
+    """Partitions withheld from living members. Eager assignors and brokers assign all: what `end` lacks is deleted."""
     if end.value.leader is None or not end.claimed:
         return set()
     there = {tp.topic for tp in end.owners}  # a topic without any owner is unassigned, not handed over
@@ -279,7 +264,7 @@ def _withheld(before: GroupGeneration, end: GroupGeneration) -> set[TopicPartiti
 
 
 def _expired_ms(before: GroupGeneration, gone: Mapping[str, str], spans: Sequence[LoggedInterval]) -> float | None:
-    """See `Rebalance.expired_ms`. A KIP-848 group's session timeout is the broker's, and not in its records."""
+    """`Rebalance.expired_ms`. A KIP-848 group's session timeout is the broker's, and not in its records: None."""
     silent = {
         holder: before.members[holder].session_timeout_ms for holder, how in gone.items() if how == departures.UNPROVEN
     }

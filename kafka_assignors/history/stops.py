@@ -1,7 +1,7 @@
 """What the time in which partitions have no owner consists of, as far as the coordinator's log shows it. Pure.
 
 The log has the end of each join and the record of each generation. It does not show when a member heard of a rebalance,
-which one joined last, or when a callback ran: each part is therefore told by its bounds, and with whom it depends on.
+which one joined last, or when a callback ran: each part therefore has bounds, and the members on whom it depends.
 """
 
 from __future__ import annotations
@@ -53,13 +53,9 @@ def of_classic(  # one generation before, its rounds, and who is who in them
 ) -> tuple[StopPart, ...]:
     """The parts of a rebalance's stop. Records without the time of their join (very old brokers) have none.
 
-    Args:
-        before: The generation before it.
-        rounds: Its generations.
-        names: holder -> name, of all these generations.
-        leader: The leader's name.
-        cooperative: Whether members claimed partitions as they joined, and so kept them until the first generation.
-        silent: Holders that are gone and may have been silent until their session ended: nobody had to hear of that.
+    `before` is the generation before it, `rounds` are its generations, `names` are holder -> name in all of them. If
+    `cooperative`, members claimed partitions as they joined, and so kept them until the first generation. `silent`
+    holders are gone and may have been silent until their session ended: nobody had to hear of that.
     """
     if not all(generation.joined_ms for generation in rounds):
         return ()
@@ -132,13 +128,9 @@ class HandOvers:
     _released: dict[TopicPartition, int] = field(default_factory=dict)
 
     def take(self, ts_ms: int, epoch: int, before: BrokerMember | None, after: BrokerMember | None) -> None:
-        """A record has changed a member.
+        """A record has changed a member, at the broker's wall clock `ts_ms`.
 
-        Args:
-            ts_ms: Broker's wall clock at the record.
-            epoch: The group's target epoch.
-            before: The member before it; None if it was not in the group.
-            after: The member now; None if it is not in the group.
+        `epoch` is the group's target epoch; a member that was not, or is not, in the group is None.
         """
         had, has = _owned_partitions(before), _owned_partitions(after)
         for tp in had - has:
@@ -154,12 +146,7 @@ def _owned_partitions(member: BrokerMember | None) -> frozenset[TopicPartition]:
 
 
 def of_broker(done: Iterable[HandOver], epochs: Collection[int]) -> tuple[float, StopPart] | None:
-    """The stop in the change to some epochs: partition-ms without an owner, and its part; None without hand-overs.
-
-    Args:
-        done: The group's hand-overs.
-        epochs: Of the targets.
-    """
+    """The stop in the change to targets of some epochs: partition-ms without an owner, and its part; None for none."""
     mine = [hand_over for hand_over in done if hand_over.epoch in epochs]
     if not mine:
         return None

@@ -19,8 +19,6 @@ class EventWriter:
 
     Args:
         path: The file; created with its folder.
-        run: Id of the run, on every line.
-        src: Source, on every line.
         common: Fields of every line: group, member, incarnation, client, instance_id.
 
     Raises:

@@ -52,7 +52,13 @@ def spark_jars() -> list[Path]:
 
 
 def locked_jars(lock: Path) -> list[Path]:
-    """The jars of a lock file, in its order; fetches missing ones. Raises as `kafka_jars`."""
+    """The jars of a lock file, in its order; fetches missing ones.
+
+    Raises:
+        JarError: A jar cannot be fetched.
+        ChecksumMismatch: A jar has the wrong checksum, even after a second fetch.
+        NotEnoughSpace: The cache folder has too little space.
+    """
     pinned = read_lock(lock)
     folder = cache_folder() / "jars"
     stamps = _Stamps(cache_folder() / f"verified-{lock.stem}.json")

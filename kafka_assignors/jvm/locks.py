@@ -32,13 +32,7 @@ KRAFT_READY = (3, 3)
 
 @dataclass(frozen=True)
 class Jar:
-    """One pinned jar.
-
-    Args:
-        coordinate: ``group:artifact:version``.
-        size: Bytes.
-        sha256: Hex digest of its bytes.
-    """
+    """One pinned jar: its coordinate ``group:artifact:version``, its size in bytes, and the hex digest of its bytes."""
 
     coordinate: str
     size: int
@@ -64,11 +58,7 @@ class Jar:
 
 
 def kafka_lock(version: str) -> Path:
-    """The lock file of one Kafka version.
-
-    Raises:
-        UnknownName: The version is not pinned; the message lists the known ones.
-    """
+    """The lock file of a Kafka version. Raises UnknownName, which lists the pinned versions, if this one isn't."""
     path = FOLDER / f"kafka-{version}.lock"
     if version not in kafka_versions():
         remedy = f"pin another release with: python -m kafka_assignors.jvm lock --kafka {version}"
@@ -83,11 +73,7 @@ def kafka_versions() -> list[str]:
 
 
 def has_tools(version: str) -> bool:
-    """Whether a pinned version's jars include Kafka's command-line tools (``VerifiableConsumer``).
-
-    Raises:
-        UnknownName: The version is not pinned.
-    """
+    """Whether a version's jars include Kafka's tools, ``VerifiableConsumer``. Raises UnknownName if it isn't pinned."""
     return any(jar.coordinate == _tools(version) for jar in read_lock(kafka_lock(version)))
 
 
@@ -101,11 +87,7 @@ def spark_lock() -> Path:
 
 
 def read_lock(path: Path) -> list[Jar]:
-    """Read a lock file.
-
-    Raises:
-        ConfigError: A line is invalid, or the file is empty.
-    """
+    """Read a lock file. Raises ConfigError if a line is invalid, or the file is empty."""
     jars = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -127,15 +109,11 @@ def write_lock(path: Path, remarks: Sequence[str], jars: Sequence[Jar]) -> None:
 
 
 def lock_kafka(version: str, context: Any) -> Path:
-    """Resolve a Kafka version's broker class path and pin it.
+    """Resolve a Kafka version's broker class path with jgo's MavenContext and pin it.
 
     The class path is the broker's dependencies, without Connect and the web servers that only the tools need, plus the
     tools' own jar (``VerifiableConsumer``) and a logger: without one, the broker would log nothing. A version whose
     tools are not published is pinned without them, and its lock file says so.
-
-    Args:
-        version: Kafka's version, e.g. ``4.3.0``.
-        context: jgo's MavenContext to resolve and download with.
 
     Raises:
         ConfigError: Brokers of the version have no KRaft mode that is ready for production.
@@ -163,11 +141,7 @@ def lock_kafka(version: str, context: Any) -> Path:
 
 
 def lock_spark(context: Any) -> Path:
-    """Pin the jars of Spark's Kafka connector.
-
-    Raises:
-        JarError: A file cannot be fetched.
-    """
+    """Pin the jars of Spark's Kafka connector with jgo's MavenContext. Raises JarError if a file cannot be fetched."""
     jars = [_pin(context, name) for name in SPARK_ROOTS]
     write_lock(spark_lock(), ["Spark's Kafka connector, for PySpark 4.0"], jars)
     return spark_lock()

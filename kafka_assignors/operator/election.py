@@ -32,7 +32,6 @@ class Election:
     """The outcome of an election.
 
     Args:
-        winner: The elected assignor.
         candidates: Assignors that every member offers, in the order that breaks ties.
         votes: candidate -> number of votes; 0 for candidates without a vote.
         voted: member id -> the candidate it voted for: the first in its own list.
@@ -71,9 +70,6 @@ def elect(members: Mapping[str, Sequence[str]], clients: Mapping[str, str] | Non
     Args:
         members: member id -> the assignor names it offers, in order of preference; in the order they joined.
         clients: member id -> its type in `CLIENTS`, if known; enables warnings that names alone do not give.
-
-    Returns:
-        The outcome and its derivation.
 
     Raises:
         ElectionError: The group is empty, a member offers nothing, or no assignor is offered by all

@@ -30,9 +30,6 @@ COMMITS = "commits"
 def commits(events: DataFrame) -> DataFrame:
     """The commits of each (run, group) and topic-partition in each generation; `n` is its record's ordinal, from 1.
 
-    Args:
-        events: `schema.EVENTS`, of one or more runs.
-
     Cost: lazy; a sort of the coordinator's events.
     """
     detail = sf.col("detail")

@@ -43,11 +43,10 @@ class Replayable:
         outcome: What happened in it, without its causes: they are in `trigger`.
         trigger: The difference from the rebalance before; see `schema.REBALANCES`.
         begin_ns: Time at which its first generation was committed; monotonic, ns.
-        protocol: The elected assignor.
         members: (member id, holder, subscription); the subscription is None if its bytes are invalid.
         partitions: topic -> partition count as the leader saw it; None if no event has it.
-        racks: topic -> per partition its replicas' racks as the leader saw them; empty if unknown.
-        leaders: topic -> per partition its leader's rack, likewise.
+        racks, leaders: topic -> per partition its replicas' racks, its leader's rack as the leader saw them; empty if
+            unknown.
         owners: The assignment of the last generation.
         assign_us: Longest time that the leader took to assign, µs; None if its leader does not report it.
         gone: holder -> why it is not in this rebalance but in the one before, as in `schema.REBALANCES`.
@@ -99,11 +98,7 @@ def of_group(
 ) -> tuple[list[Replayable], list[tuple[Any, ...]]]:
     """The rebalances of a group, and its ownership intervals as rows of `schema.GROUP_TIMELINE`.
 
-    Args:
-        run: The run.
-        group: The group.
-        rows: Rows of `event_rows` and of `committed.commits` in any order.
-        counts: The partition counts that the run saw.
+    `rows` are those of `event_rows` and of `committed.commits` in any order; `counts` are those that the run saw.
 
     Cost: O(generations x (members + partitions)).
     """
@@ -154,7 +149,7 @@ def _rows(
 
 
 class _View(NamedTuple):
-    """What the leader of a generation saw, and how long it took, µs; see `Replayable`."""
+    """What the leader of a generation saw, and how long it took (µs), as in `Replayable`."""
 
     partitions: Mapping[str, int] | None
     racks: Mapping[str, Sequence[Sequence[str]]]

@@ -15,15 +15,10 @@ _KEY = ("run", "group", "topic", "partition")
 
 
 def group_lag(events: DataFrame, timeline: DataFrame, ends: Mapping[TopicPartition, int]) -> DataFrame:
-    """The last committed offset of each topic-partition of a group, and the records after it.
+    """`schema.GROUP_LAG`: each topic-partition that a group committed or owned, and the records after the last commit.
 
-    Args:
-        events: `schema.EVENTS`.
-        timeline: `schema.GROUP_TIMELINE` of the same events.
-        ends: Topic-partition -> the offset of its next record; topics that were not read are missing.
-
-    Returns:
-        `schema.GROUP_LAG`: every topic-partition that a group committed or owned.
+    `timeline` is the `schema.GROUP_TIMELINE` of the `events`. `ends` has the offset of the next record per
+    topic-partition; topics that were not read are missing.
 
     Cost: lazy; one shuffle of the commits.
     """

@@ -1,7 +1,7 @@
 """The effect of each rebalance, and of every other assignor in its place.
 
 What happened in a group is computed by a grouped map, a group at a time (`decided`); what another assignor would have
-done is plain Python on the driver, using the strategies' own code. Input are events; output are rows of the tables.
+done is plain Python on the driver, using the strategies' own code.
 """
 
 from __future__ import annotations
@@ -40,12 +40,10 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Decided:
-    """The rebalances and ownership intervals of all runs and groups, from the coordinator's log.
+    """The rebalances (each group's in order) and ownership intervals of all groups, from the coordinator's log.
 
-    Args:
-        rebalances: Each group's, in order.
-        intervals: Rows of `schema.GROUP_TIMELINE`.
-        left_out: Rows of `schema.REJECTED`: generations beyond the limit per group.
+    Intervals are rows of `schema.GROUP_TIMELINE`. What is `left_out` are rows of `schema.REJECTED`: generations beyond
+    the limit per group.
     """
 
     rebalances: list[Replayable]
@@ -54,10 +52,7 @@ class Decided:
 
 
 def collect(events: DataFrame) -> Decided:
-    """The rebalances and ownership intervals of all groups: each group's are computed where Spark has its events.
-
-    Args:
-        events: `schema.EVENTS`.
+    """The rebalances and intervals of all groups in `schema.EVENTS`, each computed where Spark has the group's events.
 
     Cost: four jobs; the memory of a task is O(generations x (members + partitions)) of one group, at most
     `MOST_GENERATIONS`; that of the driver is O(generations x partitions) of the results.
@@ -127,13 +122,10 @@ def _lately(events: DataFrame) -> tuple[DataFrame, list[tuple[Any, ...]]]:
 
 
 def answer(protocol: str, rebalance: Replayable, before: Owners, generation: int) -> Owners:
-    """The owners after a rebalance if the given assignor had been elected.
+    """The owners after a rebalance, a `known` one, if the given assignor had been elected.
 
-    Args:
-        protocol: One of `strategies.STRATEGIES`.
-        rebalance: A `known` one.
-        before: The owners before; holders that are gone claim nothing.
-        generation: The generation that assigned these; `NO_GENERATION` if none.
+    Holders that are gone claim nothing of what they owned `before`. That was assigned by `generation`, or by none
+    (`NO_GENERATION`).
 
     Cost: that of the strategy, twice if it needs a second round.
     """
@@ -180,8 +172,7 @@ class Begun:
     Args:
         source: callback or coordlog.
         stop_ms: The longest gap.
-        at_least_ms: The longest lower bound of a gap.
-        at_most_ms: The longest upper bound of a gap.
+        at_least_ms, at_most_ms: The longest lower, and the longest upper bound of a gap.
         unbounded: Whether a gap has no upper bound.
         downtime_ms: Sum of the gaps.
     """
@@ -218,12 +209,7 @@ def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:
 def per_rebalance(
     rebalances: Iterable[Replayable], begun: Mapping[tuple[str, str], list[Begun]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of `schema.REBALANCES`.
-
-    Args:
-        rebalances: The result of `collect`.
-        begun: The result of `begun`. An interval belongs to the last rebalance committed by its start.
-    """
+    """Rows of `schema.REBALANCES`. An interval belongs to the last rebalance committed by its start."""
     for (run, group), log in groupby(rebalances, key=lambda r: (r.run, r.group)):
         before: Owners = {}
         generation, group_rebalances = NO_GENERATION, list(log)
@@ -253,10 +239,8 @@ def what_if(
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `schema.ASSIGNOR_WHAT_IF`: each group's rebalances, replayed under each assignor from the first on.
 
-    Args:
-        rebalances: The result of `collect`. A group's replay ends before its first rebalance that is not `complete`.
-        loads: Measured load per topic-partition; an absent one counts as 0.
-        assignors: Names of `strategies.STRATEGIES`.
+    A group's replay ends before its first rebalance that is not `complete`. A topic-partition without a measured load
+    counts as 0.
     """
     names = list(assignors)
     for _, log in groupby(rebalances, key=lambda r: (r.run, r.group)):

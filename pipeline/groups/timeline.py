@@ -14,17 +14,10 @@ TRIGGERS = "run string, group string, generation int, trigger string"
 
 
 def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame) -> DataFrame:
-    """Ownership intervals: from the members' callbacks if a group's events have them, else from the coordinator's log.
+    """`schema.GROUP_TIMELINE`: from the members' callbacks where a group's events have them, else `committed`.
 
-    Args:
-        events: `schema.EVENTS`, of one or more runs.
-        triggers: `TRIGGERS`: the trigger of each generation, from `rebalances.triggers`.
-        committed: `schema.GROUP_TIMELINE` of all groups by the coordinator's log, from `rebalances.collect`.
-
-    Returns:
-        `schema.GROUP_TIMELINE`.
-
-    Cost: lazy; as `from_callbacks`.
+    `committed` has the intervals of all groups by the coordinator's log, from `rebalances.collect`; `triggers` come
+    from `rebalances.triggers`, `events` (`schema.EVENTS`) from one or more runs. Lazy.
     """
     begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
     groups_with_callbacks = events.where(begun).select("run", "group").distinct()
@@ -41,20 +34,15 @@ _PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # for
 
 
 def from_callbacks(events: DataFrame) -> DataFrame:
-    """The owner of each topic-partition over time, from the members' own callbacks.
+    """`schema.GROUP_TIMELINE` without its trigger, from the callbacks in `schema.EVENTS` of one or more runs.
 
     For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
     `assigned_begin` opens an interval unless one is open. It ends at the first of: a `revoke_end` or `lost_begin` that
     lists the topic-partition, or the process's `fault_begin` of kind kill, `stop` or `exit`. Otherwise it stays open,
     and ends with the group's last event.
 
-    Args:
-        events: `schema.EVENTS`, of one or more runs.
-
-    Returns:
-        `schema.GROUP_TIMELINE` without its trigger.
-
     Cost: lazy; five shuffles of (callback, topic-partition) rows, at most partitions x generations per run.
+
     Source: the rule of `history.timeline`, with windows instead of a loop; tests compare the two.
     """
     process = list(PROCESS)

@@ -24,13 +24,10 @@ _MS = 1_000_000
 
 
 def zombies(events: DataFrame) -> DataFrame:
-    """Times in which each process could not know what it had lost.
+    """Times in which each process in `schema.EVENTS`, of one or more runs, could not know what it had lost.
 
-    Args:
-        events: `schema.EVENTS`, of one or more runs.
-
-    Returns:
-        `PROCESS`, and ``zombies``: a sorted array of (begin_ns, end_ns). A process without such times has no row.
+    The result has `PROCESS`, and ``zombies``: a sorted array of (begin_ns, end_ns). A process without such times has no
+    row.
 
     Cost: lazy; a few shuffles of callbacks, faults, starts and generations, not per topic-partition.
     """
@@ -113,10 +110,10 @@ def _fenced(of_process: DataFrame) -> DataFrame:
 
 
 def _cut_off(of_group: DataFrame, of_process: DataFrame) -> DataFrame:
-    """From a proxy's first fault, or the last callback during it, to the next callback, if the process was evicted
-    then.
+    """From a proxy's first fault, or the last callback during it, to the next callback, if the process was evicted.
 
-    Evicted means that the coordinator committed a generation without it. Ends at most `ZOMBIE_MS` after the last fault.
+    It was if the coordinator committed a generation without it meanwhile. Ends at most `ZOMBIE_MS` after the last
+    fault.
     """
     callback, proxied = _is(*_TOLD), _is("fault_begin", "fault_end") & (sf.col("src") == "proxy")
     begins = proxied & _is("fault_begin")

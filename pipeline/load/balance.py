@@ -11,15 +11,10 @@ from .. import schema
 
 
 def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataFrame | None = None) -> DataFrame:
-    """Load of each topic-partition per window.
+    """`schema.PLACEMENT`: the load of each topic-partition per window, from the result of `keys.windows`.
 
-    Args:
-        windows: The result of `keys.windows`.
-        partitions: topic -> partition count, for the mean over all partitions.
-        disorder: The result of `keys.disorder`; None: no record has an order to keep.
-
-    Returns:
-        `schema.PLACEMENT`.
+    `partitions`, topic -> partition count, is for the mean over all partitions. `disorder` is that of `keys.disorder`;
+    None: no record has an order to keep.
 
     Cost: lazy. Two shuffles of (topic-partition, window).
     """
@@ -59,14 +54,9 @@ def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataF
 
 
 def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
-    """The balance of each topic's bytes over its partitions, all windows together.
+    """`schema.TOPIC_LOAD` from `schema.PLACEMENT`: the balance of each topic's bytes, all windows together.
 
-    Args:
-        placement: `schema.PLACEMENT`.
-        partitions: topic -> partition count, as for `placement`.
-
-    Returns:
-        `schema.TOPIC_LOAD`; all measures are 0 for a topic whose records have no bytes.
+    All measures are 0 for a topic whose records have no bytes.
 
     Cost: lazy; two small shuffles, and memory of O(partitions of a topic) in one row.
     """

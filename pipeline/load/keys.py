@@ -21,14 +21,10 @@ SAMPLE_BYTES = 64
 
 
 def counted(records: DataFrame, window: str) -> DataFrame:
-    """Aggregate the records twice in one pass: per topic-partition and window, and per topic-partition and key.
+    """Aggregate `schema.RECORDS` twice in one pass: per topic-partition and window, and per topic-partition and key.
 
-    Args:
-        records: `schema.RECORDS`.
-        window: Length of the windows in Spark's syntax (``"1 minute"``); they start at multiples of it since the epoch.
-
-    Returns:
-        `schema.COUNTS`, whose ``low``, ``high`` and ``home`` are null.
+    A `window` (Spark's syntax, ``"1 minute"``) starts at a multiple of its length since the epoch. The result is
+    `schema.COUNTS`, whose ``low``, ``high`` and ``home`` are null.
 
     Cost: lazy. One read of the records, one shuffle of partial sums.
     """
@@ -56,15 +52,9 @@ def counted(records: DataFrame, window: str) -> DataFrame:
 
 
 def placed(counts: DataFrame, partitions: Mapping[str, int], reference: str | None) -> DataFrame:
-    """Add the other partitions of each key, and the partition it should be on.
+    """Complete the `schema.COUNTS` of `counted`: the other partitions of each key, and the one where it should be.
 
-    Args:
-        counts: The result of `counted`.
-        partitions: topic -> partition count for the reference rule.
-        reference: A preset of `producers`; None: no key has a home.
-
-    Returns:
-        Complete `schema.COUNTS`; persist it.
+    `reference` is the preset of `producers` for that; None: no key has a home. Persist the result.
 
     Cost: lazy. One shuffle of the keys; each is hashed once, as whole columns.
     """
@@ -115,16 +105,7 @@ def _homes(
 
 
 def per_partition(keys: DataFrame) -> DataFrame:
-    """Figures about the keys of each topic-partition.
-
-    Args:
-        keys: The result of `distinct`.
-
-    Returns:
-        `schema.PARTITION_KEYS`.
-
-    Cost: lazy; one small shuffle.
-    """
+    """`schema.PARTITION_KEYS` from the keys of `distinct`. Cost: lazy; one small shuffle."""
     has_key, judged = sf.col("key_hash").isNotNull(), sf.col("home").isNotNull()
     rows = keys.groupBy("run", "topic", "partition").agg(
         sf.count("key_hash").alias("keys"),
@@ -151,13 +132,9 @@ def per_partition(keys: DataFrame) -> DataFrame:
 
 
 def hot(keys: DataFrame) -> DataFrame:
-    """The keys with the most records, and those with the most bytes, at most `HOT_KEYS` of each per topic.
+    """`schema.HOT_KEYS` from the keys of `distinct`: those with the most records, and those with the most bytes.
 
-    Args:
-        keys: The result of `distinct`.
-
-    Returns:
-        `schema.HOT_KEYS`; exact.
+    At most `HOT_KEYS` of each per topic; exact.
 
     Cost: lazy; a shuffle of (topic-partition, key) sums. Each task ranks its own keys, and passes on only its first
     `HOT_KEYS`.
@@ -200,15 +177,9 @@ def hot(keys: DataFrame) -> DataFrame:
 
 
 def placed_by(keys: DataFrame, partitions: Mapping[str, int], presets: Sequence[str]) -> DataFrame:
-    """How many keys each preset places where they lie.
+    """How many keys, rows of `distinct`, each preset of `producers` places where they lie.
 
-    Args:
-        keys: Rows of `distinct` with a key.
-        partitions: topic -> partition count.
-        presets: Presets of `producers`.
-
-    Returns:
-        ``topic, preset, keys, of_keys, records, of_records``: those that it places where they lie, and all.
+    The result has ``topic, preset, keys, of_keys, records, of_records``: those that it places where they lie, and all.
 
     Cost: lazy; each key is hashed once per hash, as whole columns.
     """
@@ -250,14 +221,8 @@ def disorder(records: DataFrame, window: str) -> DataFrame:
     """Records that come after one that their sender sent later, with the same key and on the same partition.
 
     A record of the harness has the id ``SENDER-NUMBER``, numbered by the sender. Records with other ids or none, and
-    records without a key, have no order to keep.
-
-    Args:
-        records: `schema.RECORDS`.
-        window: As for `counted`.
-
-    Returns:
-        ``run, topic, partition, window_start, offset, key, value_id``, one row per out-of-order record.
+    records without a key, have no order to keep. The result has one row per out-of-order record: ``run, topic,
+    partition, window_start, offset, key, value_id``.
 
     Cost: lazy; one sort of the records that have such an id by (topic-partition, key, sender, offset).
     """

@@ -35,13 +35,7 @@ HYSTERESIS = 0.2
 
 @dataclass(frozen=True)
 class Target:
-    """The file, unit and lifetime of the weights.
-
-    Args:
-        path: The weights file; None: only the table.
-        unit: One of `COUNTED`.
-        minutes: Lifetime of the weights.
-    """
+    """The file (None: only the table), the unit (one of `COUNTED`) and the lifetime of the weights."""
 
     path: Path | None = None
     unit: str = "records_per_s"
@@ -54,8 +48,7 @@ class Measured:
 
     Args:
         unit: One of `COUNTED`.
-        observed_from: Time of the first record; None if there is none.
-        observed_to: Time of the last record, likewise.
+        observed_from, observed_to: Times of the first and the last record; None if there is none.
         rates: topic -> rate per partition (index = partition); 0 without records.
         samples: topic -> records per partition.
     """
@@ -80,11 +73,7 @@ def measure(
     One period for all topics makes their weights comparable. A period below one second counts as one, because a burst
     is not a rate. Windows with impossible timestamps are left out: one would make the period millennia long.
 
-    Args:
-        placement: `schema.PLACEMENT` of one run.
-        partitions: topic -> partition count, as for `balance.placement`.
-        unit: One of `COUNTED`.
-        sample: Share of all records that `placement` counts.
+    `placement` is the `schema.PLACEMENT` of one run, and counts the share `sample` of all records.
 
     Cost: one small job; driver memory of O(partitions).
     """
@@ -117,18 +106,11 @@ def _utc(micros: int) -> datetime:
 
 
 def settle(measured: Measured, previous: Weights | None, now_ms: int, expires_ms: int) -> Weights:
-    """The weights to use from now on.
+    """The weights to use from now on, of two significant digits; topics without a measurement are left out.
 
-    Args:
-        measured: The result of `measure`.
-        previous: The previous weights, even if expired; None if there are none.
-        now_ms: Wall clock, milliseconds since the epoch: when the weights are written, and the version of changed ones,
-            so that versions grow even if a file was lost. If the clock went back, the version is the previous one + 1.
-        expires_ms: When the weights expire.
-
-    Returns:
-        Weights of two significant digits. A weight within `HYSTERESIS` of its previous value keeps that. The version
-        stays if no weight changed; then only the times are renewed. Topics without a measurement are left out.
+    A weight within `HYSTERESIS` of its `previous` value, even an expired one, keeps that. The version stays if no
+    weight changed; then only the times are renewed. Otherwise it is `now_ms`, the wall clock, so that versions grow
+    even if a file was lost; if the clock went back, it is the previous one + 1.
     """
     before = previous.topics if previous and previous.unit == measured.unit else {}
     topics = {
@@ -190,7 +172,7 @@ def update(measured: Measured, target: Target) -> tuple[Weights, dict[str, Any]]
         ``partitions``, ``changed`` (number of partitions) and ``note`` (a defect of the previous file, else null).
 
     Raises:
-        ConfigError: As `previous`.
+        ConfigError: The file cannot be read, or is not a weights file and must not be overwritten.
     """
     before, note = previous(target.path) if target.path else (None, None)
     now_ms = time.time_ns() // 1_000_000

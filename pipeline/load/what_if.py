@@ -37,14 +37,10 @@ Sums = NDArray[np.int64]  # [_COUNTED, 1 + partition]; index 0: records spread e
 
 @dataclass(frozen=True)
 class _Packing:
-    """Packs all fields of a row except its key and bytes into one long: Spark transfers 3 columns in half the time of
-    8.
+    """Packs all fields of a row but key and bytes into one long: Spark transfers 3 columns in half the time of 8.
 
-    From the lowest bit: first row of its key, key on two partitions, partition, topic number, records.
-
-    Args:
-        topics: Topic names, by number.
-        most: The largest partition count.
+    From the lowest bit: first row of its key, key on two partitions, partition (below `most`), index in `topics`,
+    records.
     """
 
     topics: tuple[str, ...]
@@ -81,19 +77,11 @@ class _Packing:
 
 
 def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], counts: Collection[int]) -> DataFrame:
-    """Load and moved keys of each topic under each rule and partition count.
+    """`schema.PARTITIONER_WHAT_IF`: load and moved keys of each topic under each rule and partition count.
 
-    Records without a key, or with an empty key if the rule treats it as none, are spread evenly, which is the long-run
-    result of round robin, random, sticky and uniform.
-
-    Args:
-        keys: The result of `keys.distinct`, of one run.
-        run: Its id.
-        partitions: topic -> partition count.
-        counts: Other partition counts to try in addition to each topic's own.
-
-    Returns:
-        `schema.PARTITIONER_WHAT_IF`.
+    `keys` are those of `keys.distinct`, of one run. Counts are the topic's own and `counts`. Records without a key, or
+    with an empty key if the rule treats it as none, are spread evenly, which is the long-run result of round robin,
+    random, sticky and uniform.
 
     Cost: lazy. Each distinct key is hashed once per rule and count, as whole columns; two shuffles of rules x counts x
     partitions rows.
@@ -140,16 +128,11 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
 
 
 def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:
-    """The placement of keys under every rule and partition count.
+    """The placement of keys under every rule, and every partition count that is `tried`, including the topic's own.
 
-    Args:
-        distinct: One row per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``, the first
-            and the last partition of the key (null: no key).
-        tried: topic -> partition counts, including its own.
-
-    Returns:
-        ``topic, rule, partitions, placed`` (-1: spread evenly), and the sums ``records, bytes, keys, moved_keys,
-        moved_records``.
+    Rows of `distinct` are one per key and partition: ``topic, partition, key, records, bytes``, and ``low, high``, the
+    first and the last partition of the key (null: no key). The result has ``topic, rule, partitions, placed`` (-1:
+    spread evenly), and the sums ``records, bytes, keys, moved_keys, moved_records``.
 
     Cost: lazy; one pass in Arrow batches, one shuffle of each task's sums; about 1 µs of CPU per key for 20 tries.
     """

@@ -16,15 +16,9 @@ TOPICS = 8
 
 
 def write(summary: Mapping[str, Any], more: Details, folder: Path) -> list[Path]:
-    """Draw ``load.png``, and ``timeline-GROUP.png`` and ``what-if.png`` if there is data.
+    """Draw ``load.png``, and ``timeline-GROUP.png`` and ``what-if.png`` if there is data. Returns the files.
 
-    Args:
-        summary: The result of `summary`.
-        more: The result of `page.details`.
-        folder: Created if absent.
-
-    Returns:
-        The files.
+    The folder is created if absent.
 
     Raises:
         MachineError: resvg is not installed.

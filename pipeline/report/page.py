@@ -49,10 +49,7 @@ KINDS = {
 class Details:
     """The data that the page draws in addition to the summary.
 
-    Args:
-        windows: topic -> (window start, records), in time.
-        intervals: group -> its ownership intervals.
-        left_out: group -> number of intervals not drawn.
+    Per topic the windows in time: (start, records). Per group its ownership intervals, and how many were left out.
     """
 
     windows: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
@@ -95,12 +92,7 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
 
 
 def render(summary: Mapping[str, Any], more: Details) -> str:
-    """Render the page.
-
-    Args:
-        summary: The result of `summary`, with or without ``run``, ``cluster`` and ``seconds``.
-        more: The result of `details`.
-    """
+    """Render the page. The summary may lack ``run``, ``cluster`` and ``seconds``."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(size=size, short=short, percent=percent)
     environment.globals.update(span=text.span, style=Markup(STYLE + PAGE))

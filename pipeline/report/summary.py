@@ -19,18 +19,17 @@ def summary(tables: dict[str, DataFrame]) -> dict[str, Any]:
     """The most important figures of the tables of `schema.TABLES`.
 
     Returns:
-        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD`, ``record_max_over_mean`` (the
-        same of records), ``loads`` (records, bytes and share of each partition that has any, and those of its key with
-        the most: ``top_key_records``, ``top_key_bytes``), ``judged_records`` (compared with the reference rule) and
+        ``rows``: table -> row count. ``topics``: per topic its `schema.TOPIC_LOAD`, ``record_max_over_mean`` (the same
+        of records), ``loads`` (records, bytes and share of each partition that has any, and those of its key with the
+        most: ``top_key_records``, ``top_key_bytes``), ``judged_records`` (compared with the reference rule) and
         ``numbered_records`` (compared with their sender's order). ``groups``: per group its intervals, members, moves,
-        ``source`` (callback or coordlog), longest gap (null without callbacks), its bounds, and overlap (ms).
-        ``lags``: the rows of `schema.GROUP_LAG`, per group the largest lag first. ``rebalances``: the rows of
-        `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all
-        rebalances, and its worst load. ``partitioners``: per topic, rule and partition count its
-        `schema.PARTITIONER_WHAT_IF` without the lists. ``hot_keys``: the first `SHOWN_KEYS` of each topic by
-        records and by bytes, as `schema.HOT_KEYS`. ``findings``: one sentence per fault, per kind those with the most
-        records first; a row with ``more`` counts the rest. ``rejected``: reason -> lines or offsets. All sorted,
-        all plain JSON values.
+        ``source`` (callback or coordlog), longest gap (null without callbacks), its bounds, and overlap (ms). ``lags``:
+        the rows of `schema.GROUP_LAG`, per group the largest lag first. ``rebalances``: the rows of
+        `schema.REBALANCES`. ``assignors``: per group and assignor its moves over all rebalances, and its worst load.
+        ``partitioners``: per topic, rule and partition count its `schema.PARTITIONER_WHAT_IF` without the lists.
+        ``hot_keys``: the first `SHOWN_KEYS` of each topic by records and by bytes, as `schema.HOT_KEYS`. ``findings``:
+        one sentence per fault, per kind those with the most records first; a row with ``more`` counts the rest.
+        ``rejected``: reason -> lines or offsets. All sorted, all plain JSON values.
 
     Cost: thirteen small jobs; driver memory of O(partitions + rebalances).
     """

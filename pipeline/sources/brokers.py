@@ -38,7 +38,7 @@ class Part:
 
     Args:
         since_ms: Start at the first record of each topic-partition with this or a later timestamp; wall clock.
-        until_ms: Stop before the first record with this or a later timestamp, likewise.
+        until_ms: Stop before the first record with this or a later timestamp; wall clock.
         offsets: Topic-partition -> first and last offset (inclusive; None: no bound).
         sample: Share of the offsets, above 0, at most 1.
         isolation: One of `ISOLATION`.
@@ -56,7 +56,6 @@ class TopicSnapshot:
     """A snapshot of topics.
 
     Args:
-        cluster: Cluster id.
         partitions: topic -> partition count.
         first: Topic-partition -> the first existing offset.
         end: Topic-partition -> the offset of the next record; with read_committed, that of the first record of an open
@@ -64,7 +63,6 @@ class TopicSnapshot:
         everywhere: topic -> partition count of every topic of the cluster except Kafka's own.
         open: Topic-partition -> number of offsets from `end` on that an open transaction holds back, if any.
         chosen: Topic-partition -> the ranges to read, in order; None: all.
-        isolation: One of `ISOLATION`.
         sample: Share of the wanted offsets to read.
     """
 
@@ -87,17 +85,11 @@ class TopicSnapshot:
 
 
 def choose(first: int, end: int, bounds: Iterable[tuple[int | None, int | None]], sample: float) -> tuple[Range, ...]:
-    """The offset ranges to read of one topic-partition.
+    """The offset ranges to read of one topic-partition, whose first offset and offset after the last are given.
 
-    Args:
-        first: The first existing offset.
-        end: The offset after the last.
-        bounds: First and last offsets (inclusive; None: no bound); all of them apply.
-        sample: Share of the remaining offsets; above 0, at most 1.
-
-    Returns:
-        Non-empty ranges in order. A sample includes the first and the last offset, in at most `BLOCKS` blocks of at
-        least 1,000 offsets.
+    All `bounds` apply: first and last offsets (inclusive; None: no bound). `sample` is the share of the remaining
+    offsets, above 0, at most 1; it includes the first and the last offset, in at most `BLOCKS` blocks of at least 1,000
+    offsets. Ranges are not empty, and in order.
 
     >>> choose(10, 100, [(20, None), (None, 59)], 1)
     ((20, 60),)
@@ -128,14 +120,7 @@ def topics(
     option: str = "--topics",
     part: Part = Part(),
 ) -> TopicSnapshot:
-    """Ask the brokers for topics.
-
-    Args:
-        bootstrap: ``host:port[,host:port]``.
-        names: Topics.
-        may_be_empty: Accept a topic without records.
-        option: The option that named them, for errors.
-        part: The records to read.
+    """Ask the brokers for topics. Errors name the `option` that named these.
 
     Raises:
         ConfigError: `part` names a nonexistent topic-partition.

@@ -22,15 +22,10 @@ LINES = "file string, line string"
 def lines(rows: DataFrame, groups: Collection[str], partitions: Mapping[str, int], run: str) -> DataFrame:
     """Convert records of the coordinator's log to ``file, line`` for `read.parse`.
 
-    Args:
-        rows: Rows of Spark's Kafka source: ``key, value, topic, partition, offset, timestamp``.
-        groups: The groups to keep.
-        partitions: topic -> partition count, written as an event; an approximation of what the group's leader saw.
-        run: Id on every line.
-
-    Returns:
-        One ``generation_committed`` or ``offset_committed`` line per record of these groups. For a record that cannot
-        be decoded, the line is the reason, which is not a valid event.
+    `rows` have ``key, value, topic, partition, offset, timestamp``, as from Spark's Kafka source. There is one
+    ``generation_committed`` or ``offset_committed`` line per record of the groups. For a record that cannot be decoded,
+    the line is the reason, which is not a valid event. `partitions`, topic -> partition count, is written as an event;
+    an approximation of what the group's leader saw.
 
     Cost: lazy; every record goes through Python, in Arrow batches.
     """

@@ -30,13 +30,6 @@ def records(
 ) -> DataFrame:
     """The records that the topics held when `brokers.topics` asked, as `schema.RECORDS`.
 
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``.
-        topics: The result of `brokers.topics`.
-        run: Id on every row.
-        tasks: As for `source`.
-
     Cost: lazy; one task per topic-partition, or `tasks`. Every action reads the same offsets again, regardless of newer
     records.
     """
@@ -48,11 +41,7 @@ def source(
 ) -> DataFrame:
     """The records to read, in the columns of Spark's Kafka source. Lazy.
 
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``.
-        topics: The result of `brokers.topics`.
-        tasks: Spark's ``minPartitions``; None: a task per topic-partition.
+    `tasks` is Spark's ``minPartitions``; None: a task per topic-partition.
     """
     ranges = topics.ranges
     frames = []
@@ -74,13 +63,9 @@ def source(
 def aborted(
     spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, read: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Records of aborted transactions among the offsets read, per topic-partition that has any.
+    """Records of aborted transactions among the offsets, per topic-partition that has any.
 
-    Args:
-        spark: A session with Spark's Kafka connector.
-        bootstrap: ``host:port[,host:port]``.
-        topics: The result of `brokers.topics`.
-        read: Number of records read per topic-partition.
+    `read` has the number of records that were read per topic-partition.
 
     Cost: a second read of the topic-partitions that have an offset without a record; nothing if there are none.
     """
@@ -270,14 +255,7 @@ def rejected(parsed: DataFrame, run: str) -> DataFrame:
 def unread(
     topics: TopicSnapshot, read: Mapping[TopicPartition, int], aborted: Mapping[TopicPartition, int], run: str
 ) -> list[tuple[str, str, str, str, int]]:
-    """Offsets without a record, as rows of `schema.REJECTED`.
-
-    Args:
-        topics: The result of `brokers.topics`.
-        read: Number of records read per topic-partition.
-        aborted: The result of `aborted`.
-        run: Id on every row.
-    """
+    """Offsets without a record, as rows of `schema.REJECTED`; `read` and `aborted` are numbers of records."""
     rows = []
     for tp, end in topics.end.items():
         first, ranges = topics.first[tp], topics.ranges.get(tp, ())

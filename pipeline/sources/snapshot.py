@@ -35,7 +35,8 @@ class Source:
         """Ask the brokers for the topics.
 
         Raises:
-            ConfigError: As `brokers.topics` and `brokers.coordinator_log`.
+            ConfigError: `part` names a nonexistent topic-partition, or access is refused.
+            ClusterError: No broker answers; a topic is absent or empty, or has a partition without leader.
 
         Cost: a connection and a few requests per kind of topic.
         """
@@ -48,13 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The topics as the brokers described them at one moment. Every read of an analysis uses these offsets.
-
-    Args:
-        topics: The topics with the records.
-        log: The coordinator's log, if groups are to be read from it.
-        events: The topic with a run's events, one line per record; None: there is none.
-    """
+    """The topics as the brokers described them at one moment, whose offsets every read uses; None: not to be read."""
 
     topics: TopicSnapshot
     log: TopicSnapshot | None = None

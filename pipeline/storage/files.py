@@ -8,11 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Files:
-    """File operations on paths and URIs in Spark's syntax.
-
-    Args:
-        spark: A session with a JVM.
-    """
+    """File operations on paths and URIs in Spark's syntax."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
@@ -51,11 +47,7 @@ class Files:
         system.delete(path, True)
 
     def move(self, source: str, target: str) -> None:
-        """Rename within one file system.
-
-        Raises:
-            OSError: The file system rejects it.
-        """
+        """Rename within one file system. Raises `OSError` if the file system rejects it."""
         system, path = self._at(source)
         if not system.rename(path, self._at(target)[1]):
             raise OSError(f"{source} cannot be moved to {target}")

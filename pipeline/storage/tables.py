@@ -32,11 +32,7 @@ STAGING = "_staging"  # Spark ignores names that begin with _
 
 
 def require(spark: SparkSession, format_: str) -> None:
-    """Reject a format whose classes Spark does not have.
-
-    Raises:
-        ConfigError: They are absent; the message says what to pass to spark-submit.
-    """
+    """Raise `ConfigError` if Spark lacks the classes of a format; it says what to pass to spark-submit."""
     needed = FORMATS[format_]
     if needed is None:
         return
@@ -55,14 +51,7 @@ def require(spark: SparkSession, format_: str) -> None:
 
 
 class StoredTables:
-    """The tables of one run.
-
-    Args:
-        spark: A session.
-        out: Folder or URI; for iceberg ``CATALOG.NAMESPACE``.
-        run: Its id.
-        format_: One of `FORMATS`.
-    """
+    """The tables of one run, in a folder or URI `out` (iceberg: ``CATALOG.NAMESPACE``), in one of the `FORMATS`."""
 
     def __init__(self, spark: SparkSession, out: str, run: str, format_: str = "parquet") -> None:
         self._spark, self._out, self._run, self._format = spark, out, run, format_
@@ -134,11 +123,7 @@ def written(
 
 
 def chosen(spark: SparkSession, out: str, run: str | None, format_: str = "parquet") -> str:
-    """The id of the requested run, else of the one that ended last.
-
-    Raises:
-        ConfigError: No run is complete, or not the requested one.
-    """
+    """The id of the requested run, else of the one that ended last. Raises `ConfigError` if no such run is complete."""
     try:
         rows = written(spark, out, "runs", schema.RUNS, None, format_).orderBy(sf.desc("finished"), "run").collect()
     except AnalysisException as error:

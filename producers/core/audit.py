@@ -21,10 +21,7 @@ FAMILIES: Mapping[str, str] = {
 """One preset per distinct placement -> the clients that place so."""
 
 NAMED_FROM = 0.75
-"""Minimum agreement that identifies a hash.
-
-By chance one key in n agrees; two of FNV-1a's forms share up to 3/4 (n = 4).
-"""
+"""The agreement that identifies a hash. By chance one key in n agrees; two forms of FNV-1a share up to 3/4 (n = 4)."""
 
 _PROBES = [b"probe-%d" % i for i in range(64)]
 """Two hashes that place all of these alike on n partitions do so for every key, but for a chance below 1e-11."""
@@ -43,10 +40,7 @@ class Stray(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The result of an audit.
-
-    `strays` are the first keys that `preset` would have placed elsewhere.
-    """
+    """The result of an audit; `strays` are the first keys that `preset` would have placed elsewhere."""
 
     partitions: int
     keys: int  # distinct (partition, key)
@@ -96,7 +90,7 @@ def audit(placements: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audi
 
 
 def _agreement(name: str, n: int) -> Callable[[int, bytes], bool]:
-    """Whether a preset puts a key on a partition; (partition, key) -> bool."""
+    """(partition, key) -> whether a preset puts the key on that partition."""
     preset = preset_named(name)
 
     def agrees(partition: int, key: bytes) -> bool:

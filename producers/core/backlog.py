@@ -74,14 +74,10 @@ class Backlog:
         return self.queues(view, batch_bytes)
 
     def queues(self, view: TopicView, batch_bytes: int) -> tuple[list[tuple[int, int]], int]:
-        """The topic's queues, in the form for `Uniform.set_loads`.
+        """For `UniformChoice.set_loads`: [(partition, batches)] to choose from, and the number of candidates.
 
-        Args:
-            view: The topic. If a partition's leader is unknown, only its own records can make it late.
-            batch_bytes: The unit of queues: batches of this size, the last one possibly partial.
-
-        Returns:
-            [(partition, batches)] of the partitions to choose from, and the number of candidates.
+        Batches have `batch_bytes`, the last one is possibly partial. If a partition's leader is unknown, only its own
+        records can make it late.
 
         Cost: O(n).
         """

@@ -24,18 +24,10 @@ def from_value(value: object) -> object:
 
 
 def choose(view: TopicView, answer: object, partitioner: str = "explicit") -> int | None:
-    """The named partition, or None if the record names none that the topic has.
-
-    Args:
-        view: The topic.
-        answer: The partition id that the record names; None or -1 if it names none.
-        partitioner: Name for the message.
-
-    Returns:
-        The id; None for None, -1 and nonexistent ids, for which the caller's policy decides.
+    """The named partition; None for None, -1 and nonexistent ids, for which the caller's policy decides.
 
     Raises:
-        InvalidPartition: Not an integer. No policy should hide that mistake.
+        InvalidPartition: Not an integer. No policy should hide that mistake. The message names `partitioner`.
     """
     if answer is None:
         return None

@@ -73,7 +73,6 @@ class LagWeights:
     """The weights of one topic's partitions, cached between two readings.
 
     Args:
-        source: See `LagSource`.
         clock: Monotonic seconds, the clock of the readings.
         max_age_s: An older reading does not count.
         tell: Called with (topic, kind of reason, its text) each time that weights are missing.
@@ -96,7 +95,7 @@ class LagWeights:
         self._weights: dict[int, float] | None = None
 
     def weights(self, view: TopicView) -> Mapping[int, float] | None:
-        """See `weights_of`; the same object until it changes. None: place by KIP-794 without lag."""
+        """The weight per partition, the same object until it changes. None: place by KIP-794 without lag."""
         now = self._clock()
         if self._began_s is None or now - self._asked_s >= REFRESH_S:
             if self._began_s is None:
@@ -153,9 +152,7 @@ class DrainMeter(Generic[Key]):
     def sample(self, at_s: float, offsets: Mapping[Key, tuple[int, int]]) -> dict[Key, float]:
         """Drain time in seconds of each partition whose speed is known.
 
-        Args:
-            at_s: Monotonic time of this sample.
-            offsets: key -> (committed offset, end offset).
+        `at_s` is the monotonic time of this sample; `offsets` has (committed offset, end offset) per key.
         """
         now = {key: (committed, max(end - committed, 0)) for key, (committed, end) in offsets.items()}
         last = self._samples[-1][1] if self._samples else {}

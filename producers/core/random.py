@@ -7,13 +7,7 @@ from .topic import Draw, TopicView
 
 
 class RandomChoice(Rule):
-    """Any partition with a leader, uniformly; any partition at all if none has a leader.
-
-    Args:
-        draw: Random source.
-
-    Cost: O(1) per choice, one draw.
-    """
+    """Any partition with a leader, uniformly; any partition at all if none has a leader. Cost: O(1), one draw."""
 
     thread_safe = True
     __slots__ = ("_draw",)

@@ -21,12 +21,7 @@ class Rule(ABC):
 
     @abstractmethod
     def choose(self, view: TopicView, size: int) -> int:
-        """The partition of one record.
-
-        Args:
-            view: The topic.
-            size: Approximate bytes of the record in its batch.
-        """
+        """The partition of one record, which takes approximately `size` bytes in its batch."""
 
     def choose_again(self, view: TopicView, size: int, previous: int) -> int:
         """The partition of a record that was placed on `previous` and would open a new batch there.

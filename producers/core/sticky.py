@@ -13,12 +13,10 @@ class StickyChoice(Rule):
     """The sticky partition of one topic.
 
     Args:
-        draw: Random source.
         batch_bytes: The producer's batch size in bytes. The partition changes when the client reports a new batch, and
             after this many bytes: kafka-python only reports batches of records without a key, other clients none.
 
     Unlike Java, it leaves a partition that has no leader or no longer exists at once, if there is another one.
-
     Not thread-safe: the caller holds a lock per topic.
 
     Cost: O(1) per choice, two draws on average per change.
@@ -55,10 +53,7 @@ class StickyChoice(Rule):
             self._produced_bytes = max(self._produced_bytes - size, 0)
 
     def new_batch(self, view: TopicView, previous: int) -> None:
-        """A batch of partition `previous` is full: stick to another one.
-
-        Does nothing when the sticky partition is not `previous`: another record has changed it already.
-        """
+        """A batch of `previous` is full: stick to another one, unless another record has changed it already."""
         if self.partition is None or self.partition == previous:
             self._change(view)
 

@@ -25,7 +25,6 @@ class TopicView:
     """The partitions of one topic at one moment; immutable.
 
     Args:
-        topic: Its name, for messages.
         partitions: All partition ids, in any order, including those without a leader. Keyed records go to any of these.
         available: Partitions that have a leader.
         leaders: partition -> leader, for partitioners that need it; an absent leader is unknown.
@@ -83,11 +82,9 @@ class TopicView:
         return self.led_by(frozenset(broker for broker in self.brokers if broker.rack == rack))
 
     def check(self, partitioner: str, answer: object) -> int:
-        """Validate a partitioner's answer and return it as an int.
+        """Validate the answer of the named partitioner and return it as an int.
 
-        Args:
-            partitioner: Name of the partitioner, for the message.
-            answer: Its return value. Other integer types (NumPy's) are accepted, bools are not.
+        Other integer types (NumPy's) are accepted, bools are not.
 
         Raises:
             InvalidPartition: The answer is not an integer, or not one of the topic's partitions.

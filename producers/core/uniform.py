@@ -28,7 +28,7 @@ class _Table:
 
     @classmethod
     def by_lag(cls, rows: Sequence[tuple[int, int]], weights: Mapping[int, float]) -> _Table:
-        """The same, times the weight by lag."""
+        """The weights by queues, times those by lag."""
         sums = list(accumulate(queue * weights[p] for (p, _), queue in zip(rows, _queue_weights(rows), strict=True)))
         # Scaled to the range of a draw: its remainder is then the draw itself.
         return cls([partition for partition, _ in rows], [int(total / sums[-1] * 2**31) for total in sums])
@@ -46,7 +46,6 @@ class UniformChoice(Rule):
     """Sticks to a partition for about a batch of bytes, then draws the next.
 
     Args:
-        draw: Random source.
         batch_bytes: The producer's batch size in bytes. A stay ends when this many bytes were produced and a batch has
             just been filled, or when twice as many were produced. Leaving at the first count alone would leave a
             partial batch behind on every partition (KAFKA-14156).
@@ -125,8 +124,7 @@ class UniformChoice(Rule):
             self.produced_bytes = max(self.produced_bytes - size, 0)  # an earlier stay may have counted it
 
     def boundary(self, partition: int) -> None:
-        """Report that all batches of a partition are full, so that leaving it leaves no partial batch: leave if it has
-        its bytes.
+        """All batches of a partition are full, so that leaving it leaves no partial batch: leave if it has its bytes.
 
         Does nothing if the stay on it has ended.
         """

@@ -23,11 +23,7 @@ _C_FUNCTIONS = {
 
 @cache
 def fastest(preset: str) -> Index:
-    """The fastest available function for a preset's placement: confluent_kafka's if it is installed, else ours.
-
-    Raises:
-        UnknownName: No such preset.
-    """
+    """A preset's placement by confluent_kafka's C function if installed, else ours; `UnknownName` if there is none."""
     ours = preset_named(preset).place
     try:
         import confluent_kafka

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 LAG_MAX_AGE_MS = 10_000.0
 Lag = Mapping["tuple[str, int]", float] | Callable[[str], "Mapping[int, float] | LagReading | None"]
-"""See `UniformPartitioner`."""
+"""Drain times in seconds: (topic, partition) -> seconds, or a function of the topic; None if it knows nothing."""
 
 
 class UniformPartitioner(KeyHashPartitioner):

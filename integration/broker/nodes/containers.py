@@ -155,11 +155,7 @@ class ContainerNode:
         self._settings = settings
 
     def launch(self, address: str) -> None:
-        """Start the container and return at once.
-
-        Raises:
-            DockerUnavailable: The engine cannot start it.
-        """
+        """Start the container and return at once. DockerUnavailable if the engine cannot start it."""
         from docker.errors import DockerException
 
         self._address = address
@@ -175,11 +171,7 @@ class ContainerNode:
             ) from error
 
     def check_alive(self) -> None:
-        """Raise if the container has ended.
-
-        Raises:
-            BrokerNotReady: It has; the message has the end of its log.
-        """
+        """Raise BrokerNotReady, with the end of the log, if the container has ended."""
         state = self._state()
         if state.get("Status") in ("exited", "dead", None):
             raise not_ready(

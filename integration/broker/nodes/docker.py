@@ -33,10 +33,7 @@ def docker_problem() -> str | None:
 
 
 def backend_problem(version: str = KAFKA_VERSION) -> str | None:
-    """Why this backend cannot be used on this machine (`docker_problem`, or no image), or None.
-
-    Cost: pulls the image if this machine does not have it.
-    """
+    """Why this backend can't be used here (`docker_problem`, or no image), or None. Pulls an image that is missing."""
     if problem := docker_problem():
         return problem
     import docker
@@ -57,11 +54,7 @@ def image_name(version: str = KAFKA_VERSION) -> str:
 
 
 def require_image(client: Any, image: str) -> None:
-    """Pull the image unless this machine has it.
-
-    Raises:
-        DockerUnavailable: The image cannot be pulled.
-    """
+    """Pull the image unless this machine has it. DockerUnavailable if it cannot be pulled."""
     from docker.errors import DockerException, ImageNotFound
 
     try:

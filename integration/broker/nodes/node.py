@@ -73,7 +73,6 @@ class NodeProcess(LocalNode):
     Args:
         version: Kafka's version; it must be pinned.
         directory: Folder of data and log, kept. None: a temporary folder, removed by `close` or with this process.
-        jvm_flags: Options of the JVM, before the class path.
 
     Raises:
         MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
@@ -114,11 +113,7 @@ class NodeProcess(LocalNode):
             before.release()
 
     def check_alive(self) -> None:
-        """Raise if the JVM has ended.
-
-        Raises:
-            BrokerNotReady: It has; the message has the end of its log.
-        """
+        """Raise BrokerNotReady, with the end of the log, if the JVM has ended."""
         if self._jvm is not None and (code := self._jvm.returncode) is not None:
             log_end = self.log_tail()
             if shutil.disk_usage(self.directory).free < _FULL_BYTES:
@@ -176,11 +171,7 @@ def tail(log: Path, lines: int) -> str:
 
 
 def require_space(folder: Path) -> None:
-    """Check that a folder has room for a node's data and log.
-
-    Raises:
-        NotEnoughSpace: It has not.
-    """
+    """Check that a folder has room for a node's data and log. NotEnoughSpace if it has not."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(there).free
     if free < _NEEDED_BYTES:

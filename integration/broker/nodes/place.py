@@ -85,7 +85,7 @@ class PlacedBroker(Broker):
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The node's route, as in `Broker.routes`."""
+        """The listener in front of which a `FaultProxy` can stand."""
         return (self._route,)
 
     def pids(self) -> list[int]:

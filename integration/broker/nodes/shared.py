@@ -26,10 +26,7 @@ _START_TIMEOUT_S = 60
 
 
 class SharedJvm:
-    """The JVM that the nodes share. It ends with this process, and the nodes' data with it.
-
-    Args:
-        version: Kafka's version; it must be pinned.
+    """The JVM that the nodes share. It ends with this process, and the nodes' data with it. `version` must be pinned.
 
     Raises:
         HarnessError: py4j is missing, or the JVM does not start.
@@ -85,11 +82,7 @@ class SharedNode(LocalNode):
         self._settings = settings
 
     def launch(self, address: str) -> None:
-        """Start the node and return at once.
-
-        Raises:
-            BrokerNotReady: Kafka refuses the node's settings or data, or the JVM has ended.
-        """
+        """Start the node, return at once. BrokerNotReady: Kafka refuses settings or data, or the JVM has ended."""
         from py4j.protocol import Py4JError
 
         self._address = address
@@ -111,11 +104,7 @@ class SharedNode(LocalNode):
             raise self._failed(str(error)) from error
 
     def check_alive(self) -> None:
-        """Raise if the node has ended.
-
-        Raises:
-            BrokerNotReady: The node or the JVM has ended; the message has the end of the log.
-        """
+        """Raise BrokerNotReady, with the end of the log, if the node or the JVM has ended."""
         self._require_jvm()
         if self._started is not None and self._started.isDone():
             from py4j.protocol import Py4JError

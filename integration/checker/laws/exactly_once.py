@@ -20,12 +20,7 @@ READ_COMMITTED = "read_committed"
 
 
 class _Exclusion(NamedTuple):
-    """Why a member may no longer commit for a partition.
-
-    Args:
-        event: The record of the coordinator that excludes it.
-        reason: What it says.
-    """
+    """Why a member may no longer commit for a partition: the coordinator's record that excludes it, and its words."""
 
     event: Event
     reason: str

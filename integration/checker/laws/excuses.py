@@ -24,11 +24,7 @@ _NEVER = 1 << 63
 
 
 class Excuse(NamedTuple):
-    """From when to when (monotonic ns) a process could not know what it had lost.
-
-    Args:
-        evidence: The committed generation that took it away.
-    """
+    """A time (monotonic ns) in which a process could not know what a committed generation (`evidence`) took from it."""
 
     begin_ns: int
     end_ns: int
@@ -54,11 +50,9 @@ def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
 
 
 class Fencing(NamedTuple):
-    """A static member whose instance id another process took.
+    """A static member (`old`, its ``start``) whose instance id another process (`new`) took.
 
-    Args:
-        old, new: Their ``start`` events.
-        at: The first committed generation with the newer process, or its first adoption, whichever is earlier.
+    It is taken `at` the first committed generation with the newer process, or at its first adoption if that is earlier.
     """
 
     old: Event
@@ -74,12 +68,9 @@ class Fencing(NamedTuple):
 
 @dataclass
 class _Hit:
-    """A process under a fault, or one that has had no callback since.
+    """A process under faults (their number), or one that has had no callback since.
 
-    Args:
-        faults: Number of faults in force.
-        by_ns: Time by which it must have learned its losses after the last fault ended.
-        evicted: The first generation without it.
+    It must have learned its losses `by_ns`, after the last fault; `evicted` is the first generation without it.
     """
 
     faults: int = 0

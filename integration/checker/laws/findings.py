@@ -12,20 +12,13 @@ MS = 1_000_000
 SLACK_MS = 100
 """Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
 BEAT_MS = 300
-"""The harness's own heartbeat interval. What a law grants members that hear of a rebalance includes it; of longer ones
-they are granted the rest as well."""
+"""The harness's heartbeat interval. Laws' limits include it; members with a longer one get the difference on top."""
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken law.
-
-    Args:
-        law: Its id.
-        message: One sentence that explains the violation.
-        witnesses: The events that prove it.
-    """
+    """A broken law, one sentence that explains the violation, and the events that prove it."""
 
     law: str
     message: str

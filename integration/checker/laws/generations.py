@@ -20,10 +20,9 @@ from ..ledger import Generation, GroupRecord
 from .findings import BEAT_MS, MS, SHOWN, SLACK_MS, Findings, all_named, named
 
 SETTLED_MS = 5000
-"""A generation that stood this long, or that the harness found stable, must cover every partition.
-
-With heartbeats of up to `BEAT_MS`. Longer ones count twice: a partition that a member gives up late is withheld again,
-and each time the others hear of the next generation by their heartbeats."""
+"""A generation that stood this long, or that the harness found stable, must cover every partition, with heartbeats of
+up to `BEAT_MS`. Longer ones count twice: a partition that a member gives up late is withheld again, and each time the
+others hear of the next generation by their heartbeats."""
 EPOCHS = {
     "ConsumerGroupMetadata": "epoch",
     "ConsumerGroupTargetAssignmentMetadata": "assignmentEpoch",

@@ -29,8 +29,7 @@ _TELL_THEIR_IDS = (None, "kafka-python")
 def one_owner_in_time(record: GroupRecord, findings: Findings) -> None:
     """O1 and R1: intervals of one topic-partition at different processes do not overlap; a revoke precedes the assign.
 
-    Each interval is compared with all intervals that are open when it begins. `excuses` has what a member could not
-    know.
+    Each interval is compared with all that are open when it begins, except where a member could not know (`excuses`).
     """
     excused = excuses(record)
     for _, rows in groupby(record.spans, key=lambda span: span.tp):

@@ -33,11 +33,7 @@ RunsOfSpans = Mapping[tuple[MemberKey, TopicPartition, int], Sequence[_Run]]
 
 
 class _Reread(NamedTuple):
-    """A group's first read, after a partition's log was truncated, that begins where the log then ended.
-
-    Args:
-        event: The ``consume`` event of that read.
-    """
+    """A group's first read (``consume``) after a partition's log was truncated that begins where the log then ended."""
 
     truncation: Truncation
     event: Event
@@ -355,11 +351,10 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], 
 def due_records(
     record: GroupRecord, acks: Iterable[Event]
 ) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
-    """Records that a drained group must have consumed, without those that its brokers lost.
+    """Per topic-partition: acknowledged records that a drained group must have consumed; their end, and its step.
 
-    Returns:
-        Topic-partition -> acknowledged records below its end; and topic-partition -> (that end, the step that records
-        it). Both are empty if the group was never drained.
+    The records lie below that end offset, and their brokers did not lose them. Both are empty if the group was never
+    drained.
     """
     ends: dict[TopicPartition, tuple[int, Event]] = {}
     for step in record.events["step"]:

@@ -4,7 +4,7 @@ Differs from `clients.kafka_python` only by its client. aiokafka rebalances in i
 processed, so the revoked callback here waits for the batch's commit, as every careful member's must. aiokafka has no
 callback for lost partitions: it revokes them.
 
-Exit codes: as `clients.kafka_python`; 2 also without aiokafka.
+Exit codes: 0 after SIGTERM, 1 after an error, 2 without aiokafka or if the configuration can't be read.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class AioMember(ConsumerRebalanceListener):
     """A consumer that writes events of what happens to it. It leaves `writer` open.
 
     Raises:
-        UnknownName, ConfigError: As `aiokafka_assignor`.
+        UnknownName, ConfigError: aiokafka has no such assignor, or doesn't support it or its options.
     """
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
@@ -127,11 +127,7 @@ class AioMember(ConsumerRebalanceListener):
         self._assignors = [_ObservedAssignor(aiokafka_assignor(name, config.rack), self) for name in config.assignors]
 
     async def run(self) -> None:
-        """Consume until SIGTERM, then leave the group.
-
-        Raises:
-            KafkaError: The client couldn't recover from it.
-        """
+        """Consume until SIGTERM, then leave the group. KafkaError if the client couldn't recover from it."""
         config = self._config
         # Before the start is told: from then on the harness may end the member.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)

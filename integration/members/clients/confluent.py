@@ -65,7 +65,6 @@ class _Batch:
         self._ends: dict[tuple[str, int], int] = {}
 
     def add(self, record: Any) -> None:
-        """Report a record."""
         place = record.topic(), record.partition()
         self._ends[place] = record.offset() + 1
         key, value = (text(part) for part in (record.key(), record.value()))
@@ -124,9 +123,7 @@ class RecordHandler(Protocol):
 def consume(
     consumer: Any, topics: Sequence[str], batches: RecordHandler, stop: threading.Event, control: Control | None = None
 ) -> None:
-    """Poll until told to stop, finishing each batch, then leave the group.
-
-    `control` may stall the member or change its subscription.
+    """Poll until told to stop, finishing each batch, then leave the group. `control` may stall or resubscribe it.
 
     Raises:
         KafkaException: The client couldn't recover from it.

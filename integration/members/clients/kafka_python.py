@@ -11,9 +11,8 @@ One thread polls for half a minute at a time and never pauses between polls duri
 a join that completes between two polls, then sends another or even forgets to
 (`kafka_assignors.clients.kafka_python.private.joining.keep_rejoining`).
 
-`control` lists the commands on its standard input.
-
-After SIGTERM it closes its consumer; after the command ``leave`` it hands its partitions over first.
+`control` lists the commands on its standard input. After SIGTERM it closes its consumer; after the command ``leave`` it
+hands its partitions over first.
 
 Exit codes: 0 after SIGTERM, 1 after an error (reported by its ``error`` event), 2 if the configuration can't be read.
 """
@@ -98,11 +97,7 @@ class KafkaPythonMember:
         self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
 
     def run(self) -> None:
-        """Consume until SIGTERM, then leave the group.
-
-        Raises:
-            KafkaError: The client couldn't recover from it.
-        """
+        """Consume until SIGTERM, then leave the group. KafkaError if the client couldn't recover from it."""
         config = self._config
         # Before the start is told: from then on the harness may end the member.
         signal.signal(signal.SIGTERM, self._on_signal)

@@ -52,11 +52,11 @@ class ObservedAssignor(AbstractPartitionAssignor):
         return getattr(self._inner, attribute)
 
     def supported_protocols(self) -> Any:
-        """As the inner assignor."""
+        """The inner assignor's protocols."""
         return self._inner.supported_protocols()
 
     def metadata(self, topics: Any) -> Any:
-        """As the inner assignor."""
+        """The inner assignor's metadata."""
         return self._inner.metadata(topics)
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> Any:

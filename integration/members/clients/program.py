@@ -21,13 +21,9 @@ def run_program(
 ) -> int:
     """Run one member from the configuration file in `argv`.
 
-    Args:
-        argv: Path of the configuration, the only argument.
-        play: Runs the member until it is told to end, and writes its ``stop``.
-        words: The message of an error that `play` raises, which becomes the member's last event.
-
-    Returns:
-        Exit code: 0 in order, 1 after an error, 2 if the configuration can't be read.
+    `play` runs the member until it is told to end, and writes its ``stop``. `words` makes the message of an error that
+    `play` raises, which becomes the member's last event. Returns the exit code: 0 in order, 1 after an error, 2 if the
+    configuration can't be read.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if len(argv) != 1:

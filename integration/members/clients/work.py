@@ -10,11 +10,10 @@ from typing import Any
 
 
 class Work:
-    """Stands for an application's work on records.
+    """Stands for an application's work on records, as long as `file` says; None: no work.
 
-    Args:
-        file: JSON file, ``{"orders-0": 0.01, "*": 0.001}``: seconds per record of a partition, and of all others; read
-            again when it changes. None: no work.
+    The file is JSON, ``{"orders-0": 0.01, "*": 0.001}``: seconds per record of a partition, and of all others. It is
+    read again when it changes.
     """
 
     def __init__(self, file: str | None) -> None:

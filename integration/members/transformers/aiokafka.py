@@ -44,7 +44,7 @@ class TransformingAioMember(AioMember):
         self._producer: Any = None
 
     async def run(self) -> None:
-        """Run as `AioMember`, with a producer that starts before it joins."""
+        """Consume until SIGTERM, then leave the group. The producer starts before the member joins."""
         self._producer = AIOKafkaProducer(
             **self._config.connection().aiokafka(),
             client_id=self._config.member,

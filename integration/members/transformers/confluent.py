@@ -1,4 +1,4 @@
-"""librdkafka's transforming member. Takes the path of its configuration, as `members.clients.confluent` does.
+"""librdkafka's transforming member. Takes the path of its configuration.
 
 It also prints ``records_taken`` before a batch's outputs are made, ``transaction_ending`` before it is committed, and
 ``rewound`` after it was aborted.
@@ -37,7 +37,7 @@ class CallOverdue(HarnessError):
 
 
 def transactional(call: Callable[..., Any], *given: Any, timeout_s: float | None = None) -> None:
-    """Make a transactional call, and make it again while librdkafka says so (``retriable``), within `timeout_s` (15).
+    """Make a transactional call, and repeat it while librdkafka calls its error ``retriable``, for `timeout_s` (15).
 
     Each error after which it is made again is reported.
 
@@ -81,9 +81,7 @@ def _survived(error: Any) -> None:
 
 
 def _passes(error: Any) -> bool:
-    """Whether an error of a question to a coordinator passes: it moves, loads or doesn't answer, or an end of a
-    transaction is on its way.
-    """
+    """Whether a coordinator's error passes: it moves, loads or doesn't answer, or a transaction's end is on its way."""
     from confluent_kafka import KafkaError
 
     return error.args[0].code() in (
@@ -104,7 +102,6 @@ class _Batches:
         self._membership: Any = None
 
     def add(self, record: Any) -> None:
-        """Report a record."""
         if not self._records:
             self._membership = self._consumer.consumer_group_metadata()
         self._records.append(record)

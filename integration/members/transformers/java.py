@@ -28,11 +28,8 @@ def arguments(
 ) -> list[str]:
     """Command-line arguments after the JVM's flags: class path, class, settings. Writes `properties`.
 
-    Args:
-        config: Its configuration, with an output topic.
-        protocol: Java's settings of the group's protocol.
-        properties: A file to write, or the member's standard input if the settings have secrets.
-        version: Version of the pinned jars.
+    `protocol` has Java's settings of the group's protocol. `properties` is a file, or the member's standard input if
+    the settings have secrets.
 
     Raises:
         JavaNotFound: There is no Java, or it has no compiler.

@@ -30,8 +30,7 @@ def keep_requests(client: Any) -> None:
     where ``await_ready`` raises), and its caller waits for the answer without a time limit. If ``await_ready`` returns
     False instead, the request is sent to the coordinator that is found, as Java does.
 
-    Args:
-        client: Client of the producer's sender. It is private; no public setting distinguishes the two cases.
+    `client` is the private one of the producer's sender: no public setting distinguishes the two cases.
     """
     await_ready = client.await_ready
 
@@ -55,7 +54,7 @@ class TransformingMember(KafkaPythonMember):
         self._producer: Any = None
 
     def run(self) -> None:
-        """Run as `KafkaPythonMember`, with a producer that starts before it joins."""
+        """Consume until SIGTERM, then leave the group. The producer starts before the member joins."""
         try:
             self._begin()
             super().run()

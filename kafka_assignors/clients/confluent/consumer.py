@@ -142,7 +142,7 @@ class BridgedConsumer:
         return batch[0] if batch else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Any]:
-        """As `poll`, for up to `num_messages` messages; fewer at the timeout.
+        """Return up to `num_messages` messages, fewer at the timeout; otherwise as `poll`.
 
         If a partition is revoked during the call, its collected messages are dropped: its next owner reads them.
         """

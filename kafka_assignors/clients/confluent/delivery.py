@@ -27,7 +27,6 @@ class Delivery:
     """The messages and offsets of one member. Messages have the interface of confluent-kafka's.
 
     Attributes:
-        owned: The partitions that the member owns.
         messages: Taken and unfinished messages, in order; the data plane appends to it.
         returned: Number of `messages`, from the first, that the caller has. Set in the last statement before the
             return, because an earlier interrupt means that the caller never got them.
@@ -69,13 +68,9 @@ class Delivery:
         self.returned = 0
 
     def dropped(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets of a message that the data plane handed out but nobody received: it drops one if interrupted.
+        """Partition -> the offset to read again: an interrupted data plane drops the message that it hands out.
 
-        Args:
-            positions: Partition -> the offset after the last message that the data plane handed out, if any.
-
-        Returns:
-            Partition -> the offset to read again. Correct for one message, so for one call of `poll`.
+        `positions` has the offset after the last message handed out, if any. Correct for one message: one `poll`.
         """
         reached = self.finished | _ends(self.messages)
         return {tp: offset - 1 for tp, offset in positions.items() if offset > 0 and reached.get(tp) != offset}
@@ -87,8 +82,7 @@ class Delivery:
     def due(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """Partition -> the offset to commit: requested, and not committed yet.
 
-        Args:
-            partitions: Only these, even if a commit is in flight; None: all, or nothing if a commit is in flight.
+        With `partitions`: only of these, even while a commit is in flight. None: of all, or nothing while one is.
         """
         if partitions is None and self._sent is not None:
             return {}

@@ -49,14 +49,7 @@ _TLS_OBJECTS = ("ssl_ca", "ssl_certificate", "ssl_key", "ssl.certificate.verify_
 
 
 class Planes(NamedTuple):
-    """The settings of both planes, and the bridge's own.
-
-    Args:
-        data: For ``confluent_kafka.Consumer``.
-        control: For ``KafkaConsumer``, without the assignors.
-        auto_commit: Whether finished messages are committed automatically.
-        commit_every_s: The interval of automatic commits.
-    """
+    """The settings of both planes, and the bridge's own. `control` is for ``KafkaConsumer``, without the assignors."""
 
     data: dict[str, Any]
     control: dict[str, Any]
@@ -65,12 +58,10 @@ class Planes(NamedTuple):
 
 
 def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
-    """Divide a configuration.
+    """Divide a configuration that has librdkafka's names.
 
-    Args:
-        config: By librdkafka's names.
-        control: Settings for the control plane by kafka-python's names, which override translated ones. With an
-            ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` no SASL setting.
+    `control` has settings for the control plane by kafka-python's names, which override translated ones. With an
+    ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` no SASL setting.
 
     Raises:
         ConfigError: A setting is missing, has no meaning here, or cannot be translated; the message names it.
@@ -160,11 +151,8 @@ def _login(config: Mapping[str, Any]) -> dict[str, Any] | None:
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
     """Adapt confluent-kafka's ``oauth_cb`` to kafka-python's token provider. Tokens are renewed before they expire.
 
-    Args:
-        ask: As ``oauth_cb``: config text -> token, expiry in seconds since the epoch, optionally principal and
-            extensions.
-        config: The text, ``sasl.oauthbearer.config``.
-        clock: Seconds since the epoch.
+    `ask` is ``oauth_cb``: the text `config` (``sasl.oauthbearer.config``) -> token, expiry in seconds since the epoch,
+    optionally principal and extensions.
     """
 
     def __init__(self, ask: Callable[[str], Any], config: str, clock: Callable[[], float] = time.time) -> None:

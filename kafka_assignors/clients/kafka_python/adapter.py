@@ -93,11 +93,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         self._start_anew()
 
     def __iter__(self) -> NoReturn:
-        """kafka-python got the instance where a list belongs.
-
-        Raises:
-            AloneError: Always.
-        """
+        """Always raises `AloneError`: kafka-python got the instance where a list belongs."""
         _close_calling()
         raise alone(self)
 
@@ -144,11 +140,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         The assignor looks for a ``KafkaConsumer`` on the call stack. It cannot find one that calls its assignors on
         another thread than kafka-python's own; a warning says so. With a consumer attached, a leader does not drop out
         of the group silently (`keep_rejoining`), a member stops when it is fenced (`guard`), a cooperative member
-        claims what the consumer really holds, and the group learns the consumer's ``client_rack``.
-
-        Args:
-            consumer: The ``KafkaConsumer`` that has this instance in its ``partition_assignment_strategy``. The
-                assignor keeps only a weak reference.
+        claims what the consumer really holds, and the group learns the consumer's ``client_rack``. The consumer must
+        have this instance in its ``partition_assignment_strategy``; the assignor keeps only a weak reference.
 
         Raises:
             ConfigError: The instance is attached to another open consumer, the list has two assignors of the same
@@ -190,8 +183,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
     def _find_consumer(self) -> Any:
         """Attach to the consumer that is being created, and guard it: its first ``poll`` may already meet an outage.
 
-        Returns:
-            Its coordinator; None if it was not found.
+        Returns its coordinator; None if it was not found.
         """
         if (coordinator := private.consumer.calling_coordinator()) is not None:
             try:
@@ -266,12 +258,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Assign partitions to all members, as the group's leader.
 
-        Args:
-            cluster: kafka-python's ``ClusterMetadata``.
-            members: kafka-python's ``JoinGroupResponseMember``s, with metadata decoded or as bytes.
-
-        Returns:
-            member id -> ``ConsumerProtocolAssignment``, for every member; decoded on first access.
+        Takes kafka-python's ``ClusterMetadata`` and ``JoinGroupResponseMember``s, with metadata decoded or as bytes.
+        Returns a ``ConsumerProtocolAssignment`` per member id, for every member; decoded on first access.
         """
         if (coordinator := self._attached()) is not None:
             private.joining.keep_rejoining(coordinator)
@@ -308,14 +296,13 @@ class Cooperative(Assignor):
     """An assignor whose members may keep their partitions during a rebalance.
 
     Args:
-        rack: See `Assignor`.
+        rack: This member's rack, sent with its subscription. None: the consumer's ``client_rack``; "": none.
         protocol: ``"auto"`` supports both rebalance protocols and follows its consumer. ``"cooperative"`` and
             ``"eager"`` support only that protocol: kafka-python then rejects a list of assignors that implies the
             other.
-        options: The strategy's options.
 
     Raises:
-        ConfigError: `protocol` is not one of the three; also as `Assignor`.
+        ConfigError: `protocol` is not one of the three, `rack` is not a string, or an option is unknown or invalid.
     """
 
     def __init__(self, *, rack: str | None = None, protocol: str = "auto", **options: Any) -> None:
@@ -323,7 +310,7 @@ class Cooperative(Assignor):
         super().__init__(rack=rack, **options)
 
     def supported_protocols(self) -> list[Any]:
-        """COOPERATIVE and EAGER, or the one that `protocol` names. Also attaches the assignor, as in `Assignor`."""
+        """COOPERATIVE and EAGER, or the one that `protocol` names. Also attaches the assignor to its consumer."""
         coordinator = self._find_consumer()
         if self._protocol == "eager":
             return [RebalanceProtocol.EAGER]
@@ -339,7 +326,7 @@ class Cooperative(Assignor):
 
     @NotForAiokafka
     def metadata(self, topics: Collection[str]) -> Any:
-        """This member's subscription, with the partitions that its consumer holds now; see `Assignor.metadata`."""
+        """This member's subscription, with the partitions that its consumer holds now."""
         if (coordinator := self._attached()) is not None and private.membership.is_fenced(coordinator):
             self._forget()
         return super().metadata(topics)

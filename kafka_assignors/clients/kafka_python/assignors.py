@@ -50,7 +50,6 @@ class _Sticky(Assignor):
     """Base class of the two eager sticky assignors.
 
     Args:
-        rack: See `Assignor`.
         parity: ``"java"`` returns exactly the assignment of Java's assignor of the same name, including its hash order.
             If subscriptions differ, this assignment is often less balanced or moves more partitions, and it is slow in
             large groups. If Java's algorithm throws, does not terminate, or returns an invalid assignment, the optimal
@@ -141,9 +140,8 @@ class CooperativeCoPartitionedAssignor(Cooperative):
     are eager and can't have it.
 
     Args:
-        rack: See `Assignor`.
         topics, rack_costs, goals: See `CoPartitionedAssignor`.
-        protocol: See `Cooperative`.
+        rack, protocol: See `Cooperative`.
 
     Raises:
         ConfigError: An argument is invalid; the message names it.
@@ -176,9 +174,8 @@ class CooperativeStickyAssignor(Cooperative):
     that moment, and none once the consumer is fenced.
 
     Args:
-        rack: See `Assignor`.
         parity, rack_costs, goals: See `StickyAssignor`.
-        protocol: See `Cooperative`.
+        rack, protocol: See `Cooperative`.
 
     Raises:
         ConfigError: `rack` is not a string, `protocol` is invalid, or an option is invalid as in `StickyAssignor`.
@@ -229,11 +226,7 @@ def __getattr__(name: str) -> Any:
 
 
 def assignor(name: str) -> type[Assignor]:
-    """The assignor class of a protocol name.
-
-    Raises:
-        UnknownName: No assignor has that name; the message lists the known ones.
-    """
+    """The assignor class of a protocol name; raises `UnknownName`, which lists the known ones."""
     for cls in _CLASSES:
         if cls.name == name:
             return cls

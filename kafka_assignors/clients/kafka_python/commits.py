@@ -36,27 +36,16 @@ END_S = 1.0
 
 
 class CommitQueue:
-    """The commits of one consumer while its group rebalances, one after another.
-
-    A commit that is tried again must not overwrite a later one.
-
-    Args:
-        coordinator: The consumer's.
-    """
+    """One consumer's commits while its group rebalances, in turn: a retried commit must not overwrite a later one."""
 
     def __init__(self, coordinator: Any) -> None:
         self._reference = weakref.ref(coordinator)  # no consumer is kept alive
         self._last: Future | None = None
         self.giving: Collection[Any] = ()
-        """What the member owned before the assignment that it adopts now: its callbacks may commit it."""
+        """The partitions owned before the assignment that is being adopted: the member's callbacks may commit them."""
 
     async def commit(self, offsets: Offsets, timeout_s: float, member_id: str) -> None:
-        """Commit, in any state of the group.
-
-        Args:
-            offsets: Those of partitions that the member does not own any more are not committed.
-            timeout_s: For one answer, and all tries.
-            member_id: The member's when its caller asked.
+        """Commit in any state of the group, retrying for `timeout_s`. `member_id` is the member's when it was asked.
 
         Raises:
             CommitFailedError: The member does not own some of the partitions any more; the others are committed.
@@ -178,7 +167,7 @@ def _committing_later(commits: CommitQueue, coordinator: Any, commit: Callable[.
 def _adopting(
     commits: CommitQueue, coordinator: Any, joined: Callable[..., Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
-    """What was read is committed before partitions are revoked."""
+    """Offsets of records that were read are committed before partitions are revoked."""
 
     @functools.wraps(joined)
     async def kept(generation: int, member_id: str, protocol: str, assignment: bytes) -> Any:

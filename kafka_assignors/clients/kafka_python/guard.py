@@ -88,10 +88,7 @@ def guard(consumer: Any) -> None:
 
 
 def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
-    """Guard a consumer by its coordinator, and its fetcher if that is known.
-
-    Does nothing if a private name is missing (`private.names.check` warns).
-    """
+    """Guard a consumer by its coordinator and fetcher (None if unknown); does nothing if a private name is missing."""
     if coordinator not in _guarded and not private.names.unguardable(coordinator):
         private.consumer.cap_reconnects(coordinator)
         keeps_commits = not private.names.lacks_for_commits(coordinator)
@@ -214,7 +211,7 @@ def _preparing(
     coordinator: Any,  # noqa: ARG001
     prepare: Callable[..., Awaitable[Any]],
 ) -> Callable[..., Awaitable[Any]]:
-    """What precedes a join (the commit, ``on_partitions_revoked``) has the time of the whole ``poll``."""
+    """The preparation of a join (the commit, ``on_partitions_revoked``) has the time of the whole ``poll``."""
 
     @functools.wraps(prepare)
     async def guarded(generation: int, member_id: str, timeout_ms: float | None = None) -> Any:
@@ -302,7 +299,7 @@ def _closing(coordinator: Any, close: Callable[..., None]) -> Callable[..., None
 def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """The search for the group's coordinator tries again after a retriable error, within its time limit.
 
-    kafka-python refreshes its metadata between two tries, and raises what that refresh raises.
+    kafka-python refreshes its metadata between two tries, and raises an error of that refresh.
     """
 
     @functools.wraps(find)

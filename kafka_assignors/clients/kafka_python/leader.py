@@ -32,10 +32,7 @@ def partition_counts(cluster: Any, topics: Iterable[str]) -> dict[str, int]:
 
 
 def replica_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, Sequence[frozenset[str]]]:
-    """Per topic and partition, the racks of all its replicas, from kafka-python's ``ClusterMetadata``.
-
-    Empty if no broker has a rack. Offline replicas count, as in Java.
-    """
+    """Per topic and partition, the racks of all replicas, offline or not, as in Java. Empty if no broker has a rack."""
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
@@ -65,10 +62,7 @@ class _RackSets(dict[tuple[int, ...], int]):
 
 
 def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[str | None]]:
-    """Per topic and partition, the rack of its leader, from kafka-python's ``ClusterMetadata``; None if unknown.
-
-    Empty if no broker has a rack.
-    """
+    """Per topic and partition, the rack of its leader; None if unknown. Empty if no broker has a rack."""
     rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
     if not rack_of:
         return {}
@@ -82,7 +76,7 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
 
 
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
-    """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s; see `read_subscription`."""
+    """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s."""
     raw = [isinstance(subscription, _BYTES) for subscription in metadata]
     if (
         len(metadata) <= _FEW
@@ -197,13 +191,10 @@ def _claims(owned_partitions: Sequence[Sequence[Any]], topics: Collection[str]) 
 
 
 class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]
-    """A ``ConsumerProtocolAssignment`` that is decoded on first access to a field.
+    """A ``ConsumerProtocolAssignment`` of version 3, given as bytes, that is decoded on first access to a field.
 
     kafka-python sends the result of `encode` and reads no field. For other callers it behaves like any
     ``ConsumerProtocolAssignment``.
-
-    Args:
-        data: The encoded assignment, version 3.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -227,7 +218,7 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
             self.assigned_partitions, self.user_data = list(assigned.partitions.items()), assigned.user_data
 
     def encode(self, version: int | None = None, header: bool = True, framed: bool = False) -> bytes:
-        """As ``ConsumerProtocolAssignment.encode``."""
+        """The bytes as given; for another version, encoded anew."""
         if self._data is not None and version in (None, VERSION) and header and not framed:
             return bytes(self._data)
         self._decode()

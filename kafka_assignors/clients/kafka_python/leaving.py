@@ -34,7 +34,7 @@ from .commits import RETRY_S, Offsets, commits_of
 from .guard import guard_coordinator
 
 Records = Mapping[Any, list[Any]]
-"""What ``poll`` returns: topic-partition -> records."""
+"""The result of ``poll``: topic-partition -> records."""
 
 END_S = 1.0
 """Time limit of each request at the end: the last commit, the leave, the close."""
@@ -83,11 +83,7 @@ def leave(consumer: Any, timeout_s: float = 30.0, *, commit: bool = True) -> Ite
 
 
 def may_leave(consumer: Any, timeout_s: float, leaving: bool) -> None:
-    """Check a call of `leave`; `leaving`: an earlier one is not over.
-
-    Raises:
-        ConfigError: See `leave`.
-    """
+    """Check a call of `leave`, and raise its `ConfigError`s; `leaving`: an earlier one is not over."""
     if not isinstance(timeout_s, (int, float)) or isinstance(timeout_s, bool) or not 0 <= timeout_s < math.inf:
         raise ConfigError(f"timeout_s must be seconds from 0, not {timeout_s!r}")
     if leaving:
@@ -160,11 +156,7 @@ class Left(KafkaAssignorsError):
 
 
 class Pace:
-    """How many records a batch may have, so that the caller's work on it takes about 50 ms.
-
-    Args:
-        most: The caller's limit.
-    """
+    """How many records a batch may have (at most `most`), so that the caller's work on it takes about 50 ms."""
 
     def __init__(self, most: int) -> None:
         self.size, self._most = min(_FIRST_BATCH, most), most
@@ -183,10 +175,7 @@ def in_group(coordinator: Any) -> bool:
 class Departure:
     """How a cooperative member leaves: it joins again, reads on, and leaves after that round.
 
-    Args:
-        coordinator: Its coordinator.
-        fetcher: Its fetcher; None if it isn't known, or fetches nothing.
-        commit: Commit processed records.
+    `fetcher` is None if it isn't known, or fetches nothing.
     """
 
     def __init__(self, coordinator: Any, fetcher: Any, *, commit: bool) -> None:

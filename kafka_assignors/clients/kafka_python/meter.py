@@ -30,13 +30,9 @@ instead of counts: no partition is always polled during rests."""
 
 
 def measure(coordinator: Any, fetcher: Any, meter: Meter | None, tick: Callable[[float], None]) -> None:
-    """Measure what a consumer does from now on.
+    """Measure what a consumer does from now on; without a meter, only call `tick`.
 
-    Args:
-        coordinator: The consumer's.
-        fetcher: The consumer's.
-        meter: Measures the work; None: only `tick` is called.
-        tick: Called with the clock's seconds before a poll, once in `TICK_S`, on the thread that polls.
+    `tick` gets the clock's seconds before a poll, once in `TICK_S`, on the thread that polls.
     """
     poll, fetch = coordinator.poll, None if meter is None else fetcher.fetch_records
     clock, due, works = time.monotonic, 0.0, True

@@ -31,14 +31,7 @@ Requested = Callable[[str], None]
 
 
 class MemberByWork(Cooperative):
-    """What the assignors by work share: figures, a meter, a loop.
-
-    Args:
-        declared: The declaration of the options.
-        measures: Kind of its meter; None for none.
-        rack, protocol: See `Cooperative`.
-        given: The other options, by name.
-    """
+    """Base class of the assignors by work: figures, a meter of the kind `measures` (None: no meter), a loop."""
 
     def __init__(
         self,
@@ -84,12 +77,12 @@ class MemberByWork(Cooperative):
         self._requested = requested
 
     def attach(self, consumer: Any) -> None:
-        """As `Assignor.attach`; the meter needs it if the assignor could not see its consumer when that was made."""
+        """Attach to a consumer; the meter needs it if the assignor could not see its consumer when that was made."""
         super().attach(consumer)
         self._measure(private.consumer.coordinator_of(consumer), private.consumer.fetcher_of(consumer))
 
     def supported_protocols(self) -> list[Any]:
-        """As `Cooperative.supported_protocols`."""
+        """COOPERATIVE and EAGER, or the one that `protocol` names. The meter finds its consumer here."""
         protocols = super().supported_protocols()
         self._measure(self._attached(), private.consumer.calling_fetcher())
         return protocols
@@ -167,7 +160,7 @@ class MemberByWork(Cooperative):
         )
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
-        """As `Assignor.assign`. Each member is told how the group stands: `core.wire.balance`."""
+        """Assign partitions as the group's leader, and tell each member how the group stands (`core.wire.balance`)."""
         self._leads = True
         return super().assign(cluster, members)
 

@@ -34,8 +34,7 @@ class Weights:
     Args:
         version: Grows with every change of the weights; report it with the generation that used them.
         unit: One of `UNITS`.
-        written_ms: Wall clock at which the file was written, milliseconds since the epoch.
-        expires_ms: Wall clock at which they expire, likewise.
+        written_ms, expires_ms: Wall clock, milliseconds since the epoch.
         topics: topic -> weight per partition (index = partition), finite and not below 0.
     """
 
@@ -46,16 +45,10 @@ class Weights:
     topics: Mapping[str, tuple[float, ...]]
 
     def of(self, partitions: Mapping[str, int]) -> dict[TopicPartition, float]:
-        """The weight of every partition of these topics.
+        """The weight of every partition of these topics (topic -> partition count, as the leader sees the cluster).
 
-        Args:
-            partitions: topic -> partition count, as the leader sees the cluster.
-
-        Returns:
-            Every topic-partition of a measured topic; a partition added since then weighs the topic's median. An
-            unmeasured topic is absent: its load is unknown, not 0.
-
-        Cost: O(partitions).
+        A partition that was added later weighs the topic's median. An unmeasured topic is absent: its load is unknown,
+        not 0. Cost: O(partitions).
         """
         weights: dict[TopicPartition, float] = {}
         for topic, count in partitions.items():
@@ -97,16 +90,9 @@ class NoWeights:
 
 
 def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWeights:
-    """Read a weights file.
+    """Read a weights file: the weights, or why there are none. Never raises, whatever the file contains.
 
-    Args:
-        path: The file.
-        now_ms: Wall clock, milliseconds since the epoch; the machine's by default.
-
-    Returns:
-        The weights, or why there are none. Never raises, whatever the file contains.
-
-    Cost: one file read; O(partitions).
+    `now_ms` is wall clock, milliseconds since the epoch; the machine's by default. Cost: one file read; O(partitions).
     """
     try:
         data = Path(path).read_bytes()
@@ -123,14 +109,9 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
 
 
 def parse(data: bytes, now_ms: int | None) -> Weights | NoWeights:
-    """Parse the content of a weights file.
+    """Parse a weights file: the weights, or why there are none.
 
-    Args:
-        data: Its bytes.
-        now_ms: Wall clock, milliseconds since the epoch; None accepts expired and future weights.
-
-    Returns:
-        The weights, or why there are none.
+    `now_ms` is wall clock, milliseconds since the epoch; None accepts expired and future weights.
     """
     try:
         row = json.loads(data)

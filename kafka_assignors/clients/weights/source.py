@@ -1,4 +1,4 @@
-"""What a member by work knows and tells, for every client.
+"""The figures that a member placed by work knows and tells, for every client.
 
 Its weights come from a mapping, a callable, the pipeline's file, or a meter.
 """
@@ -23,17 +23,13 @@ from ..fact_log import log
 
 
 class WeightSource:
-    """One member's source.
+    """One member's source: at most one of a mapping or callable, the pipeline's file, and a meter.
 
     Args:
         name: The assignor's protocol name, for warnings.
         weights: ``{("orders", 0): 12.5}``, ``{"orders": [12.5, 3.0]}``, or a callable that returns one of these.
-        weights_file: The pipeline's weights file.
         meter: One of `options.KINDS`.
         of: What the numbers are, for warnings.
-
-    Attributes:
-        meter: The meter, or None.
 
     Raises:
         ConfigError: More than one of them is given, or one is not as described.
@@ -58,15 +54,9 @@ class WeightSource:
         self.meter = None if meter is None else Meter(meter)
 
     def weights(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> Mapping[str, Floats]:
-        """What this member knows; nothing where its source fails, which is warned of once.
+        """Weights per topic and partition, NaN if unknown; nothing where the source fails, which is warned of once.
 
-        Args:
-            owned: The topic-partitions that it owns.
-            generation: The group's generation.
-            now: The meter's clock, in seconds.
-
-        Returns:
-            topic -> weight per partition, NaN if unknown.
+        `owned` and `generation` are the member's; `now` is the meter's clock, in seconds.
         """
         if self.meter is not None:
             return self.meter.weights(owned, generation, now)
@@ -96,7 +86,7 @@ class WeightSource:
 
 
 class Figures:
-    """What one member knows of itself and of partitions.
+    """A member's knowledge of itself and of partitions.
 
     Args:
         name: The assignor's protocol name, for warnings.
@@ -104,8 +94,6 @@ class Figures:
         meter: What it measures; None for nothing.
 
     Attributes:
-        source: Where its weights come from.
-        capacity: Its capacity.
         rests: Which partitions rest; none without the hysteresis.
 
     Raises:
@@ -139,17 +127,10 @@ class Figures:
     ) -> bytes:
         """The user data of this member's subscription. What doesn't fit into a record is warned of once.
 
-        Args:
-            claimed: The partitions that it claims in user data.
-            owned: The partitions that it owns, or gave up for this join.
-            topics: The topics that it subscribes to; it tells figures of these alone.
-            generation: The generation in which it got them.
-            rack: Its rack.
-            instance_id: Its ``group.instance.id``.
-            option_bytes: Its options, from `core.group.options.tell`.
-            now: The meter's clock, in seconds.
-            checks: Consecutive checks of its loop that found it to stand out.
-            asked: How often its loop has asked for a rebalance.
+        They claim `claimed`, and tell figures of `owned` (owned, or given up for this join) in `topics` alone.
+        `generation` is that of the assignment, `option_bytes` come from `core.group.options.tell`, `now` is the meter's
+        clock in seconds. `checks`: consecutive checks of the member's loop that found it to stand out; `asked`: how
+        many rebalances the loop has asked for.
         """
         weights = {t: figures for t, figures in self.source.weights(owned, generation, now).items() if t in topics}
         state = {t: figures for t, figures in self._state.weights(owned, generation, now).items() if t in topics}

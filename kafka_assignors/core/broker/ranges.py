@@ -12,14 +12,9 @@ from ..group.assignment import Assignment
 
 
 def assign(group: Group, order: Sequence[Member]) -> Assignment:
-    """Give each topic's subscribers one range each, the longer ranges first.
+    """Give each topic's subscribers one range each, the longer ranges first; what members hold does not matter.
 
-    Args:
-        group: The group; what members hold does not matter.
-        order: The members by rank: static ones by instance id, then dynamic ones by member id; see `static_first`.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
+    `order` has the members by rank: static ones by instance id, then dynamic ones by member id (`static_first`).
 
     Cost: O(P + M * T).
     """

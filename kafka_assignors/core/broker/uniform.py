@@ -33,9 +33,6 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | N
         alike: Whether the broker counts the subscriptions as equal, see `alike_subscribed`; if it does, they are. None:
             whether they are equal.
 
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
-
     Cost: O(P log P + M * T) with equal subscriptions; else up to 16 times that.
     """
     if len({member.topics for member in order}) <= 1 if alike is None else alike:
@@ -54,11 +51,9 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | N
 def alike_subscribed(subscriptions: Iterable[tuple[Collection[str], str | None]]) -> bool:
     """Whether the broker counts members' subscriptions as equal, and computes their assignment in the simpler way.
 
-    It compares what members ask for, not the topics that they get: a list and a pattern that matches the same topics
-    are different, and a member that has both is different from itself.
-
-    Args:
-        subscriptions: Per member, the topics that it names, and its pattern or None.
+    It compares what members ask for (the topics that each one names, and its pattern or None), not the topics that they
+    get: a list and a pattern that matches the same topics are different, and a member that has both is different from
+    itself.
 
     Source: ``ConsumerGroup.subscriptionType`` of apache/kafka 4.3.1.
     """
@@ -113,11 +108,7 @@ def _owned_by_topic(member: Member, ids: TopicIds) -> Iterator[tuple[str, list[T
 
 
 class _Unlike:
-    """The assignment of members with different subscriptions.
-
-    Args:
-        group, order, ids: As in `assign`.
-    """
+    """The assignment of members with different subscriptions."""
 
     def __init__(self, group: Group, order: Sequence[Member], ids: TopicIds) -> None:
         self._order = order

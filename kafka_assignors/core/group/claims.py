@@ -19,12 +19,7 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Dropped:
-    """A number of dropped partitions, only the first few by name: there may be a million.
-
-    Args:
-        count: Number of partitions.
-        first: The first partitions, at most `FEW`.
-    """
+    """A number of dropped partitions, only the first few (`FEW`) by name: there may be a million."""
 
     count: int
     first: tuple[TopicPartition, ...]
@@ -39,17 +34,17 @@ class Dropped:
 class Claims:
     """The resolved claims of a group, as arrays over the positions of `Indexed` and by name.
 
+    Each field ``…_at`` has parallel arrays of positions and members.
+
     Args:
-        indexed: The group as integers.
         holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
             `UNASSIGNED` if there is no such member.
-        disputed_at: Parallel arrays of positions and members: subscribed members that claim a position with the same,
-            newest generation. No claim wins, but any of these members may still hold the partition.
-        stale_at: Parallel arrays of positions and members: claims overruled by another member's newer generation.
-        unsubscribed_at: Parallel arrays of positions and members: claims of topics that the member does not subscribe
-            to, and that protect nothing.
-        leaving_at: Parallel arrays of positions and members: the newest claims of members without any topics. They
-            leave the group (`kafka_python.leaving`) and read on until they are told to revoke.
+        disputed_at: Subscribed members that claim a position with the same, newest generation. No claim wins, but any
+            of these members may still hold the partition.
+        stale_at: Claims overruled by another member's newer generation.
+        unsubscribed_at: Claims of topics that the member does not subscribe to, and that protect nothing.
+        leaving_at: The newest claims of members without any topics. They leave the group (`kafka_python.leaving`) and
+            read on until they are told to revoke.
         mistaken: Members that claim nonexistent partitions.
     """
 
@@ -239,13 +234,8 @@ def _existing(
 ) -> tuple[Ints, Ints, Ints]:
     """Positions and claimants of claims, and the members with claims that have no position.
 
-    Args:
-        indexed: The group as integers.
-        topics: Topic number of each run, T for an unknown topic.
-        counts: Length of each run.
-        ids: Partition ids of all runs.
-        sizes: Number of claims per claimant.
-        of: Member number per claimant; `UNASSIGNED` if its claims do not count.
+    Per run of `ids`, `topics` has the topic number, T for an unknown topic, and `counts` the length. Per claimant,
+    `sizes` has the number of claims, and `of` the member number; `UNASSIGNED` if its claims do not count.
     """
     first, count = np.append(indexed.first[:-1], 0), np.append(np.diff(indexed.first), 0)
     position = np.repeat(first[topics], counts) + ids

@@ -42,12 +42,7 @@ class Columns:
 
 
 class Claimed(Partitions):
-    """The claims of one member of `Columns`. The fields of `Partitions` are built on first access.
-
-    Args:
-        columns: The claims of all members.
-        row: The member's row.
-    """
+    """The claims of one member of `Columns`. The fields of `Partitions` are built on first access."""
 
     __slots__ = ("columns", "row")
 

@@ -71,9 +71,7 @@ _HIDDEN = (
 def hidden(fact: Fact, topics: Collection[str]) -> Fact:
     """The fact as reported. If a missing topic is in fact hidden, name the ACL that the leader's user lacks.
 
-    Args:
-        fact: A fact about a group.
-        topics: Topics that the broker does not authorize the user to describe, whether they exist or not.
+    `topics` are those that the broker does not authorize the user to describe, whether they exist or not.
     """
     if fact.kind != MISSING or fact.subject not in topics:
         return fact

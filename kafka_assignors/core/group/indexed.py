@@ -28,16 +28,12 @@ def narrowed(numbers: NDArray[np.integer], end: int) -> NDArray[np.integer]:
 class Indexed:
     """Integer encoding of a group's members, topics and partitions.
 
-    Args:
-        group: The group.
-
     Attributes:
         members: Members in an order that survives restarts (`order.lasting`); the index is the member's number.
         lasting: Their lasting names, in that order.
         topics: Topics with partitions, in Java's string order.
         number: topic -> its number.
-        first: int[T + 1], the position of each topic's partition 0; partition p of topic t has position ``first[t] +
-            p``.
+        first: int[T + 1], the position of each topic's partition 0; partition p of topic t is at ``first[t] + p``.
         subscriptions: The distinct subscriptions.
         subscription: int[M], the number of each member's subscription.
         reads: bool[S, T], whether a subscription contains a topic.
@@ -70,11 +66,7 @@ class Indexed:
     def readers(self, key: Callable[[Member], Any]) -> tuple[Ints, list[Ints]]:
         """The subscribers of each topic, in the order of a sort key.
 
-        Args:
-            key: Sort key of members.
-
-        Returns:
-            int[M], member numbers in that order; and per topic, the ascending indices of its subscribers in that array.
+        Returns int[M], member numbers in that order; and per topic, the ascending indices of its subscribers in it.
         """
         order = np.array(sorted(range(len(self.members)), key=lambda m: key(self.members[m])), np.int64)
         reads = self.reads[self.subscription[order]] if len(order) else np.zeros((0, len(self.topics)), bool)
@@ -94,14 +86,7 @@ class Indexed:
         return [TopicPartition(self.topics[t], p) for t, p in zip(topic.tolist(), ids.tolist(), strict=True)]
 
     def assignment(self, owner: NDArray[np.integer]) -> Assignment:
-        """Convert an owner array to an assignment by name.
-
-        Args:
-            owner: int[P], member number or `UNASSIGNED` per position.
-
-        Returns:
-            member id -> topic -> ascending partition ids; an entry for every member, in the group's order.
-        """
+        """Convert owners, int[P] of member numbers or `UNASSIGNED`, to an assignment by name, in the group's order."""
         assignment: Assignment = {member.member_id: {} for member in self.group.members}
         topic = self.topic_of()
         order = np.argsort(owner, kind="stable")

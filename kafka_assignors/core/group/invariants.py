@@ -35,7 +35,7 @@ class Breach:
 def violations(
     group: Group, assignment: Mapping[str, Mapping[str, Sequence[int]]], *, cooperative: bool = False
 ) -> list[Breach]:
-    """Find every violation of the laws by an assignment.
+    """Find every violation of the laws by an assignment: by law, then partition, then members.
 
     * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends zero bytes to a
       member without an entry, and no client can decode these.
@@ -45,13 +45,7 @@ def violations(
     * ``hand-over`` (cooperative): a partition is not reassigned while the member with its newest claim, or any member
       with an equally new one, still holds it. A withheld partition may stay uncovered for the round.
 
-    Args:
-        group: The leader's input.
-        assignment: member id -> topic -> partition ids.
-        cooperative: Judge one round of a cooperative rebalance. Leave False for a final assignment.
-
-    Returns:
-        Violations by law, then partition, then members; empty if the assignment is valid.
+    `cooperative` judges one round of a cooperative rebalance; leave it False for a final assignment.
 
     Cost: O(P log P + claims). Never raises.
     """

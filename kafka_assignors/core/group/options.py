@@ -38,11 +38,7 @@ def finite(value: Any) -> float | None:
 
 
 def tell(options: Mapping[str, Any]) -> bytes:
-    """Encode options for user data; b"" if there are none.
-
-    Args:
-        options: JSON values by name, without the defaults.
-    """
+    """Encode options, JSON values without the defaults, for user data; b"" if there are none."""
     if not options:
         return b""
     text = _canonical(options).encode()
@@ -70,12 +66,10 @@ def read(option_bytes: bytes) -> Mapping[str, Any] | None:
 
 
 def differ(senders: Mapping[bytes, Sequence[str]], most: bytes | None, winner: Mapping[str, Any]) -> Fact:
-    """The fact that members have different options.
+    """The fact that members have different options; `read` accepts each key of `senders`.
 
-    Args:
-        senders: Encoded options -> the members that sent them; `read` accepts every key.
-        most: The options of more than half of the members; None if there are none.
-        winner: The options in effect: these, or the leader's own.
+    `most` are the options of more than half of the members, None if there are none. `winner` are those in effect:
+    these, or the leader's own.
     """
     options_of = {option_bytes: (read(option_bytes) if option_bytes else {}) for option_bytes in sorted(senders)}
     all_ = [options or {} for options in (*options_of.values(), winner)]

@@ -29,11 +29,7 @@ def _static_key(member_id: str, instance_id: str | None) -> tuple[bool, bytes, b
 
 
 def static_order(ids: Sequence[tuple[str, str | None]]) -> list[int]:
-    """The indices of members in the order of `static_first`.
-
-    Args:
-        ids: Member id, and instance id or None.
-    """
+    """The indices of members, given as member id and instance id or None, in the order of `static_first`."""
     if all(instance_id is None for _, instance_id in ids) and "".join([member_id for member_id, _ in ids]).isascii():
         return sorted(range(len(ids)), key=[member_id for member_id, _ in ids].__getitem__)
     return sorted(range(len(ids)), key=[_static_key(*pair) for pair in ids].__getitem__)
@@ -67,10 +63,7 @@ def lasting(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
 def lasting_order(ids: Sequence[tuple[str, str | None]]) -> tuple[list[str], list[int]]:
     """The lasting name of each member, and the indices of members in the order of `lasting`.
 
-    Ties are broken by member id. Both use Java's string order.
-
-    Args:
-        ids: Member id, and instance id or None.
+    Given are member id, and instance id or None. Ties are broken by member id. Both use Java's string order.
     """
     names = [lasting_name(*pair) for pair in ids]
     keys: Sequence[Any] = names
@@ -97,15 +90,12 @@ def hash_order(names: Iterable[str]) -> list[str]:
 
 
 def by_bucket(hash_codes: Sequence[int], buckets: int = 16) -> list[int]:
-    """The iteration order of a Java ``HashMap`` or ``HashSet`` of distinct keys.
+    """The iteration order of a Java ``HashMap`` or ``HashSet`` of distinct keys, as indices in `hash_codes`.
 
     Args:
         hash_codes: Of the keys in insertion order, as unsigned 32-bit integers.
         buckets: At the beginning, see `buckets_for`. Buckets that become trees (more than 8 keys in one of 64 or more)
             are listed in insertion order here, and in another order by Java.
-
-    Returns:
-        Indices in `hash_codes`.
     """
     codes = [_spread(code) for code in hash_codes]
     chains = Counter[int]()

@@ -119,11 +119,8 @@ _NOTHING = Partitions.of(())
 class DictionaryEncoded(Sequence[T]):
     """A sequence of few distinct values, each stored once, as in Arrow's dictionary encoding.
 
-    Used for the racks of partitions: the same few brokers hold many partitions together.
-
-    Args:
-        values: The distinct values.
-        codes: int[], index in `values` of each element.
+    Used for the racks of partitions: the same few brokers hold many partitions together. `codes` is int[], the index in
+    `values` of each element.
     """
 
     __slots__ = ("codes", "values")
@@ -215,14 +212,12 @@ class Member:
 
     @property
     def identity(self) -> str:
-        """See `identity_of`."""
+        """The instance id, which survives restarts, else the member id."""
         return identity_of(self.member_id, self.instance_id)
 
     @property
     def leaves(self) -> bool:
-        """Whether it leaves the group (`kafka_python.leaving`): it has no topics, and tells the generation of its
-        claims.
-        """
+        """Whether it leaves the group (`kafka_python.leaving`): no topics, but claims with their generation."""
         return not self.topics and self.generation > NO_GENERATION
 
 

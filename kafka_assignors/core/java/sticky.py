@@ -5,9 +5,8 @@ more moves, and it depends on the order in which Java's hash maps list the membe
 for migrations without surprises. If Java throws or does not terminate, there is no answer.
 
 Members' bytes are decoded as elsewhere in this package. This matches Java except for bytes that Java's own members
-never
-send: user data that Java cannot decode and we can (kafka-python's own, or truncated in the generation); generations
-below -1; a subscription that names a topic twice, which Java treats as a different subscription.
+never send: user data that Java cannot decode and we can (kafka-python's own, or truncated in the generation);
+generations below -1; a subscription that names a topic twice, which Java treats as a different subscription.
 
 This module resolves claims; `builders` places partitions.
 
@@ -27,17 +26,13 @@ __all__ = ["MAX_STEPS", "NoAnswer", "assign"]
 
 
 def assign(group: Group, *, cooperative: bool, sent: Mapping[str, int] | None = None) -> Assignment:
-    """Compute Java's assignment.
+    """Compute Java's assignment. Not always valid: Java may assign nonexistent partitions that members claim.
 
     Args:
         group: Members in the order of the JoinGroup response, which matters if hash codes collide.
         cooperative: Withhold partitions that move, as ``CooperativeStickyAssignor`` does.
         sent: member id -> generation in its subscription, if it differs from that of its claims: Java compares one
             member's generation from its user data with the other's from its subscription.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Not always valid: Java may assign
-        nonexistent partitions that members claim.
 
     Raises:
         NoAnswer: Java throws, or moves partitions in an endless cycle; or a member claims more than twice the existing

@@ -54,9 +54,6 @@ def assign(
         virtual_nodes: Points per member.
         hash: One of `ring.HASHES`.
 
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
-
     Cost: O((P + M * virtual_nodes) log) time: hashing and one sort; the few partitions that do not fit are retried.
     Source: Mirrokni, Thorup, Zadimoghaddam 2016, "Consistent Hashing with Bounded Loads" (arXiv 1608.01350).
 

@@ -98,9 +98,6 @@ def assign(
         table: As `check` accepts it; nonexistent partitions are ignored. None: empty.
         fallback: A strategy that ignores claims. None: it is an error if partitions are left.
 
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
-
     Raises:
         AssignmentError: Partitions are left and there is no fallback; it names them and says why.
 

@@ -32,13 +32,8 @@ def default(group: Group) -> Assignment:
     """Split each topic's partitions, in MetaQ's sort order, into ranges for its subscribers by identity.
 
     MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": with more than ten partitions, a range has gaps. If
-    there are more subscribers than partitions, the last ones by identity get nothing.
-
-    Args:
-        group: Members in any order; claims and racks are ignored.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with range.
+    there are more subscribers than partitions, the last ones by identity get nothing. Counts are as with range. Claims
+    and racks are ignored.
 
     Cost: O(P log P + T * M). Deterministic.
     Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
@@ -67,17 +62,12 @@ def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
     """Put each topic's subscribers on a ketama ring of 160 points each; a partition goes to the next point clockwise.
 
     A member's points are the four little-endian words of the MD5 of "identity-i" for i below 40. A partition is at the
-    first such word of "brokerId-partition". The topic is not hashed, so partition i of every topic with the same
-    subscribers goes to the same member, and the loads of several topics add up.
+    first such word of "brokerId-partition", where `broker_id` is the same for all. The topic is not hashed, so
+    partition i of every topic with the same subscribers goes to the same member, and the loads of several topics add
+    up.
 
-    Args:
-        group: Members in any order; claims and racks are ignored.
-        broker_id: Replaces the broker id in a partition's name.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
-        partitions move. The fullest member has about 1.5 times the mean (10 members, 100 partitions);
-        `consistent.assign` balances better.
+    Claims and racks are ignored. When a member leaves, only its partitions move. The fullest member has about 1.5 times
+    the mean (10 members, 100 partitions); `consistent.assign` balances better.
 
     Cost: O((P + M) log M + T * M). Deterministic.
     Source: ``ConsisHashStrategy``, ``HashAlgorithm.KETAMA_HASH`` of killme2008/Metamorphosis.

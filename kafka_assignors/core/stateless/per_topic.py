@@ -25,17 +25,9 @@ def by_identity(member: Member) -> tuple[bytes, bytes]:
 
 
 def owners(indexed: Indexed, rule: Rule, key: Callable[[Member], Any] = by_identity) -> Ints:
-    """Allocate each topic independently among its subscribers.
+    """Allocate each topic to its subscribers, by a rule for the members in the order of `key`.
 
-    Args:
-        indexed: The group.
-        rule: Builds the allocation from the members in order.
-        key: Sort key of members.
-
-    Returns:
-        int[P], the owner of each position; `UNASSIGNED` if nobody subscribes.
-
-    Cost: O(P + T * M), and that of the rule.
+    Returns int[P], the owner of each position; `UNASSIGNED` if nobody subscribes. Cost: O(P + T * M), and the rule's.
     """
     order, readers = indexed.readers(key)
     allocate = rule([indexed.members[m] for m in order.tolist()])

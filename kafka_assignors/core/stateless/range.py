@@ -24,12 +24,8 @@ def assign(group: Group) -> Assignment:
     of partitions are co-partitioned: partition i of all of them goes to one member, and a rack counts only if it fits
     all of them. The rest is split as ranges again, so the ranges can have gaps.
 
-    Args:
-        group: Members in any order; claims are ignored.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Per topic, subscribers' counts differ
-        by at most 1; over many topics the first members collect the surplus of each (the known skew of range).
+    Per topic, subscribers' counts differ by at most 1; over many topics the first members collect the surplus of each
+    (the known skew of range). Claims are ignored.
 
     Cost: O(P * M) time if racks count, else O(P log P + T * M). Deterministic.
     Source: ``RangeAssignor`` of apache/kafka 4.3.0, KIP-881, static members first (KIP-345).

@@ -24,11 +24,7 @@ MOST_VIRTUAL_NODES = 1000
 
 
 class Ring:
-    """Members on a circle of hashes.
-
-    Args:
-        points: hash[n], in any order.
-        owner: int[n], the member of each point.
+    """Members on a circle of hashes: `points` is hash[n], in any order, and `owner` int[n], the member of each.
 
     If two members share a point, the later one in `points` wins, as with Java's ``TreeMap.put``.
     """

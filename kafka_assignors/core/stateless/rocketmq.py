@@ -26,12 +26,7 @@ VIRTUAL_NODES = 10
 def average(group: Group) -> Assignment:
     """Split each topic's partitions into contiguous ranges for its subscribers by identity; the first ones are longer.
 
-    Args:
-        group: Members in any order; claims and racks are ignored.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with range, which orders
-        members differently: static ones first.
+    Counts are as with range, which orders members differently: static ones first. Claims and racks are ignored.
 
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragely`` of apache/rocketmq.
@@ -52,11 +47,7 @@ def average_owners(indexed: Indexed) -> Ints:
 def average_by_circle(group: Group) -> Assignment:
     """Deal each topic's partitions in turn to its subscribers by identity; each topic starts with the first subscriber.
 
-    Args:
-        group: Members in any order; claims and racks are ignored.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Counts are as with `average`.
+    Counts are as with `average`. Claims and racks are ignored.
 
     Cost: O(P + T * M). Deterministic.
     Source: ``AllocateMessageQueueAveragelyByCircle`` of apache/rocketmq.
@@ -93,17 +84,11 @@ def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_
     """Put each topic's subscribers on a ring of a few points each; a partition goes to the next point clockwise.
 
     A member's points are the MD5 of "identity-j" for j below `virtual_nodes`; a partition is at the MD5 of
-    "MessageQueue [topic=T, brokerName=B, queueId=Q]". Both use the first four bytes, big-endian.
+    "MessageQueue [topic=T, brokerName=B, queueId=Q]", where B is `broker_name`, the same for all. Both use the first
+    four bytes, big-endian.
 
-    Args:
-        group: Members in any order; claims and racks are ignored.
-        virtual_nodes: Points per member.
-        broker_name: Replaces the broker name in a partition's name.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. When a member leaves, only its
-        partitions move. With 10 points, the fullest of 10 members has about 1.8 times the mean, at worst 3 times;
-        `consistent.assign` balances better.
+    Claims and racks are ignored. When a member leaves, only its partitions move. With 10 points, the fullest of 10
+    members has about 1.8 times the mean, at worst 3 times; `consistent.assign` balances better.
 
     Cost: O(P log M + M * virtual_nodes + T * M). Deterministic.
     Source: ``AllocateMessageQueueConsistentHash``, ``ConsistentHashRouter`` of apache/rocketmq.
@@ -166,13 +151,9 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
     without a known rack is shared like one in a room without members, and a member without a rack only gets partitions
     shared among all. If no subscriber of a topic has a rack, the topic is one room.
 
-    Args:
-        group: Members in any order; claims are ignored.
-        inner: How a room shares its partitions of a topic; one of `INNER`.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. No member consumes from another rack
-        while its own leads partitions, but members of small rooms have high loads: nothing balances between rooms.
+    A room shares its partitions of a topic by `inner`, one of `INNER`. No member consumes from another rack while its
+    own leads partitions, but members of small rooms have high loads: nothing balances between rooms. Claims are
+    ignored.
 
     Cost: O(P + T * M), and that of `inner`. Deterministic.
     Source: ``AllocateMachineRoomNearby`` of apache/rocketmq.

@@ -13,12 +13,8 @@ from ..group.order import static_first
 def assign(group: Group) -> Assignment:
     """Deal the partitions of all topics in order, each to the next member in the circle that subscribes to its topic.
 
-    Args:
-        group: Members in any order; claims and racks are ignored.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. With equal subscriptions, loads differ
-        by at most 1. Unequal ones can be much worse, because the turn continues after the member that took last.
+    With equal subscriptions, loads differ by at most 1. Unequal ones can be much worse, because the turn continues
+    after the member that took last. Claims and racks are ignored.
 
     Cost: O(P log P + T log M + M log M) time. Deterministic.
     Source: ``RoundRobinAssignor`` of apache/kafka 4.3.0, static members first (KIP-345).

@@ -1,7 +1,4 @@
-"""The optimal sticky assignment, and the cooperative hand-over.
-
-This file has the words of its options alone, because a member imports it before it joins.
-"""
+"""The optimal sticky assignment and its hand-over. A member imports this before it joins: it has constants alone."""
 
 from __future__ import annotations
 
@@ -13,6 +10,6 @@ GOALS = (
     ("spread", "balance", "racks", "moves"),
     ("spread", "balance", "moves", "racks"),
 )
-"""Valid orders of goals; the first is the default. See `objective.Objective`."""
+"""Valid orders of goals (`objective.Objective`); the first is the default."""
 Matrix = Mapping[str, Mapping[str, float]]
 """Costs between racks: {member rack: {replica rack: cost}}."""

@@ -44,22 +44,17 @@ class Network:
     """Current units per member, and the units still out of place.
 
     Args:
-        classes: Number of classes.
-        stalls: Number of stalls.
-        kinds: Number of kinds.
-        kind: int[M], each member's kind.
-        block: int[M], each member's block.
+        classes, stalls, kinds: Their numbers.
+        kind, block: int[M], each member's kind and block.
         cells: Parallel arrays: classes, members, units held before, and the cost to keep a unit.
         doors: Parallel arrays: classes, stalls, and the cost to let a unit in; sorted, each pair once.
         pairs: Parallel arrays: stalls, kinds, and the cost to take a unit; sorted, each pair once.
         kept: int[], units that stay, per cell.
-        entered: int[], new units, per door.
-        taken: int[], new units, per pair.
+        entered, taken: int[], new units, per door and per pair.
         new: int[M], new units.
         more: int[M], 1 if the member has one more than the lower load, else 0.
         unplaced: int[G], units without a member.
-        over: int[M], surplus units.
-        under: int[M], units missing to the lower load.
+        over, under: int[M], surplus units, and units missing to the lower load.
         extras: int[B], number of members of the block that may still have one more.
     """
 
@@ -99,10 +94,9 @@ class Distances:
 
 
 def send(network: Network) -> None:
-    """Place everything at minimum cost; see the module.
+    """Place everything at minimum cost, in place; see the module.
 
-    Args:
-        network: Changed in place. There must be room for all units, and no exchange of placed units may lower the cost.
+    There must be room for all units, and no exchange of placed units may lower the cost.
 
     Cost: one round per distinct distance, a handful. Each round takes some passes over cells and pairs, and one or two
     maximum flows on classes, kinds and members. Terminates because the distances grow. Deterministic.
@@ -201,18 +195,11 @@ def _some(which: Bools, *columns: Ints) -> tuple[Ints, ...]:
 
 
 def _edges(net: Network, d: Distances, offers: int | None) -> tuple[tuple[Ints, Ints, Ints], bool]:
-    """The edges on shortest paths.
+    """The edges on shortest paths: tails, heads and capacities; and whether members offer all that they may.
 
-    Args:
-        net: The network.
-        d: Its distances.
-        offers: Number of units that each member offers for each one it must give up; None for all. Most members must
-            give up one or two and can choose from hundreds. A flow on few offers nearly always sends as much, at a
-            fraction of the cost. Neighbours offer different classes, so the flow takes some units of many classes
-            rather than all of one.
-
-    Returns:
-        Tails, heads and capacities; and whether members offer all that they may.
+    A member offers `offers` units for each one it must give up; None: all that it may. Most members must give up one or
+    two and can choose from hundreds. A flow on few offers nearly always sends as much, at a fraction of the cost.
+    Neighbours offer different classes, so the flow takes some units of many classes rather than all of one.
     """
     class_, member, cell_units, keeping = net.cells
     of, to, price = net.pairs

@@ -17,18 +17,12 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     A partition that moves is withheld for this round: its owner revokes it and rejoins, and the next round assigns it.
     A disputed partition (two members claim it with the same generation) is withheld from all members, including its
     claimants. So is a partition of a member without topics that leaves the group and reads on until it is told to
-    revoke (`claims.resolve`). A partition that none of these claims is never withheld.
+    revoke (`claims.resolve`). A partition that none of these members claims is never withheld. Repeated until nothing
+    is withheld (two rounds), the assignment is the optimum of `sticky.assign`.
 
-    Args:
-        group: Members in any order, with any claims.
-        claims: `resolve(group)`, if the caller has it.
-        objective: As in `sticky.assign`.
+    `claims` is `resolve(group)`, if the caller has it.
 
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry. Repeated until nothing is withheld
-        (two rounds), it reaches the optimum of `sticky.assign`.
-
-    Cost: as `sticky.assign`. Deterministic under any order of members.
+    Cost: that of `sticky.assign`. Deterministic under any order of members.
     Source: KIP-429; ``CooperativeStickyAssignor.java``, which lets stale claims take partitions from their owner.
 
     >>> from kafka_assignors.core.group import Member
@@ -47,12 +41,7 @@ def owners(claims: Claims, objective: Objective = DEFAULT) -> Ints:
 
 
 def withheld(claims: Claims, target: Ints) -> Ints:
-    """A target without the partitions that other members must revoke first; changes `target`.
-
-    Args:
-        claims: The resolved claims.
-        target: int[P], the number of each position's new owner.
-    """
+    """A target, int[P], without the partitions that other members must revoke first; changes `target`."""
     target[(claims.holder != UNASSIGNED) & (claims.holder != target)] = UNASSIGNED
     target[claims.disputed_at[0]] = UNASSIGNED
     target[claims.leaving_at[0]] = UNASSIGNED

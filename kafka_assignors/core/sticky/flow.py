@@ -75,7 +75,6 @@ class Problem:
     """The assignment problem in units of classes.
 
     Args:
-        classes: The classes, and who may have them at which cost.
         cells: The current holdings as parallel arrays: classes, members and units. Each pair is allowed and occurs
             once; per class the units do not exceed its size. Sorted by class, then member.
         racks_first: Whether one unit of cost outweighs all moves, or one move outweighs all cost.
@@ -143,7 +142,7 @@ def optimum(problem: Problem) -> Units:
 
 
 def _alone(problem: Problem) -> Units:
-    """Solve a problem of one class and one kind, as `_shared` would."""
+    """`_shared` for a problem of one class and one kind."""
     _, member, cell_units = problem.cells
     have = np.zeros(len(problem.classes.kind), np.int64)
     have[member] = cell_units
@@ -165,8 +164,7 @@ class _Part:
 
     Args:
         blocks: All blocks.
-        classes: bool[G], its classes.
-        crew: int[N], its members.
+        classes, crew: bool[G] and int[N], its classes and members.
         block: int[N], the block of each member.
         low: int[N], the smaller load of that block.
         extras: int[B], number of members per block with one more.
@@ -209,15 +207,9 @@ def _first(block: Ints, wants: Bools, count: Ints) -> Bools:
 
 
 def _shared(problem: Problem, part: _Part, only: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Solve blocks of one class, without racks: the only choice is which members have one more.
+    """Solve blocks of one class each, `only` (int[B]), without racks: the only choice is which members have one more.
 
-    Args:
-        problem: The problem.
-        part: The part to solve.
-        only: int[B], the class of each block.
-
-    Returns:
-        int[C], kept units of the part's cells; and new units, as classes, members and units.
+    Returns int[C], kept units of the part's cells; and new units, as classes, members and units.
     """
     cell_units = problem.cells[2][part.cells]
     have = np.bincount(part.place, cell_units, len(part.crew)).astype(np.int64)
@@ -237,7 +229,6 @@ class _Ways:
     Args:
         doors: Parallel arrays: classes, stalls, and the cost of a unit above the least. Sorted, each pair once.
         pairs: Parallel arrays: stalls, kinds, and that cost. Sorted, each pair once.
-        stalls: Number of stalls.
     """
 
     doors: tuple[Ints, Ints, Ints]
@@ -246,14 +237,10 @@ class _Ways:
 
 
 def _ways(of: Classes, mine: Bools, pairs: tuple[Ints, Ints], near: Bools, price: Ints) -> _Ways:
-    """The ways of the classes `mine`.
+    """The ways of some classes, `mine` (bool[G]); `price` is int[G, R], the cost above the least of the block.
 
-    Args:
-        of: All classes.
-        mine: bool[G], some of them.
-        pairs: Rows of `allowed` and kinds of their block, sorted.
-        near: bool[N, R], racks with a kind of the block that may have classes with these readers.
-        price: int[G, R], the cost above the least of the block.
+    `pairs` are rows of `allowed` and kinds of their block, sorted. `near` is bool[N, R], racks with a kind of the block
+    that may have classes with these readers.
     """
     readers, to = pairs
     sets = len(near)
@@ -300,12 +287,8 @@ def entrances(readers: Ints, some: Ints, near: Bools, price: Ints) -> tuple[tupl
 def matched(entering: tuple[Ints, Ints, Ints], leaving: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
     """Units that enter stalls and those that leave them, paired: in each stall, the first to the first.
 
-    Args:
-        entering: Parallel arrays: origins, stalls and units.
-        leaving: Parallel arrays: stalls, destinations and units; sorted by stall.
-
-    Returns:
-        Origins, destinations and units, parallel arrays.
+    `entering` has origins, stalls and units; `leaving` stalls, destinations and units, sorted by stall. Returns
+    origins, destinations and units. All are parallel arrays.
     """
     some, off = np.flatnonzero(entering[2]), np.flatnonzero(leaving[2])
     some = some[np.argsort(entering[1][some], kind="stable")]
@@ -319,16 +302,9 @@ def matched(entering: tuple[Ints, Ints, Ints], leaving: tuple[Ints, Ints, Ints])
 
 
 def _sent(problem: Problem, part: _Part, ways: _Ways, price: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Solve any blocks by a flow.
+    """Solve any blocks by a flow; `price` is int[G, R], the rack cost of a unit above the least of its class's block.
 
-    Args:
-        problem: The problem.
-        part: The part to solve.
-        ways: The ways of its new units.
-        price: int[G, R], the rack cost of a unit above the least of its class's block.
-
-    Returns:
-        int[C], kept units of the part's cells; and new units, as classes, members and units.
+    Returns int[C], kept units of the part's cells; and new units, as classes, members and units.
     """
     size, rack_of = problem.classes.size, problem.classes.rack
     classes, kinds = len(size), len(rack_of)
@@ -374,15 +350,8 @@ def _sent(problem: Problem, part: _Part, ways: _Ways, price: Ints) -> tuple[Ints
 def _dealt(of: Ints, to: Ints, taken: Ints, kind: Ints, new: Ints) -> tuple[Ints, Ints, Ints]:
     """Deal the new units of a class to the members of a kind, round robin over the members with room.
 
-    Args:
-        of: int[], classes.
-        to: int[], kinds, parallel to `of`.
-        taken: int[], new units of each pair.
-        kind: int[M], each member's kind.
-        new: int[M], new units per member; the sum per kind equals that of `taken`.
-
-    Returns:
-        Classes, members and units, parallel arrays.
+    `of` and `to` are int[], classes and kinds; `taken` has the new units of each pair. `new` is int[M], new units per
+    member; the sum per kind equals that of `taken`. Returns classes, members and units, parallel arrays.
     """
     member = np.repeat(np.arange(len(new)), new)
     turn = np.arange(len(member)) - np.repeat(np.cumsum(new) - new, new)

@@ -17,8 +17,7 @@ class Block:
     """Classes and kinds whose members have loads as equal as possible.
 
     Args:
-        classes: int[], rows.
-        kinds: int[], columns.
+        classes, kinds: int[], rows and columns.
         low: The smaller load; every member has this or one more.
         extras: Number of members with one more.
     """
@@ -152,10 +151,7 @@ def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
     This test and `_idle` are strict. A class that fits within the mean must not count as crowded because of an unlucky
     choice of the members with one more: the split would forbid moves that cost no balance.
 
-    Args:
-        parts: All parts.
-        some: bool[N], the parts to test.
-        room: int[K], the most units of each kind.
+    `some` is bool[N], the parts to test; `room` int[K], the most units of each kind.
     """
     class_, kind, units = _filled(parts, some, room)
     crowded = some[parts.of_class] & (np.bincount(class_, units, len(parts.size)) < parts.size)
@@ -172,10 +168,7 @@ def _crowded(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
 def _idle(parts: _Parts, some: Bools, room: Ints) -> tuple[Bools, Bools]:
     """In parts with kinds below the mean load, rounded down: all classes and kinds except these.
 
-    Args:
-        parts: All parts.
-        some: bool[N], the parts to test.
-        room: int[K], the least units of each kind.
+    `some` is bool[N], the parts to test; `room` int[K], the least units of each kind.
     """
     class_, kind, units = _filled(parts, some, room)
     here = np.append(some, False)

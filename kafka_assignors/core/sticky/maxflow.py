@@ -19,17 +19,10 @@ def load() -> None:
 
 
 def sent(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> tuple[Ints, Ints, Ints]:
-    """Compute a maximum flow (Dinic 1970).
+    """Compute a maximum flow (Dinic 1970): the edges with flow, as tails, heads and units.
 
-    Args:
-        tail: int[E], start node of each edge; nodes, including source and sink, are numbered from 0.
-        head: int[E], end node. No two edges have the same tail and head.
-        room: int[E], capacity, below 2^31.
-        source: Source node.
-        sink: Sink node.
-
-    Returns:
-        The edges with flow, as tails, heads and units. Of two opposite edges at most one has flow.
+    `tail` and `head` are int[E], of nodes numbered from 0, source and sink among them; no two edges have the same tail
+    and head. `room` is int[E], capacities below 2^31. Of two opposite edges at most one has flow.
     """
     return (_by_python if len(tail) <= SMALL else _by_scipy)(tail, head, room, source, sink)
 
@@ -49,7 +42,7 @@ def _by_scipy(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> tup
 
 
 def _by_python(tail: Ints, head: Ints, room: Ints, source: int, sink: int) -> tuple[Ints, Ints, Ints]:
-    """As `sent`. Arc 2e is edge e, and arc 2e + 1 takes its flow back."""
+    """Dinic's method. Arc 2e is edge e, and arc 2e + 1 takes its flow back."""
     to: list[int] = np.stack([head, tail], 1).ravel().tolist()
     left: list[int] = np.stack([room, np.zeros_like(room)], 1).ravel().tolist()
     arcs: list[list[int]] = [[] for _ in range(max(source, sink) + 1)]

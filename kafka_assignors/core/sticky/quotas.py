@@ -35,12 +35,10 @@ class _Pairs:
     """Pairs of a topic and a subscriber, sorted by topic, then member.
 
     Args:
-        topic: int[E], topic numbers from 0.
-        member: int[E], member numbers.
+        topic, member: int[E], numbers from 0.
         share: int[T], the partitions of each topic per subscriber, rounded down.
         extra: int[T], partitions beyond that.
         first: int[T + 1], first pair of each topic, then E.
-        members: Number of members.
     """
 
     topic: Ints
@@ -56,11 +54,9 @@ class _Pairs:
 
 
 def optimum(problem: Problem, topic_of: Ints) -> Units:
-    """The optimal units; see the module.
+    """The optimal units; see the module. No class may have partitions of two topics.
 
-    Args:
-        problem: The problem. No class has partitions of two topics.
-        topic_of: int[G], the topic of each class; its classes have the same subscribers.
+    `topic_of` is int[G], the topic of each class; its classes have the same subscribers.
 
     Cost: O(topics * members) per pass; a handful of passes and maximum flows where subscriptions are equal and racks do
     not matter. Terminates. Deterministic.
@@ -126,8 +122,7 @@ def _evened(pairs: _Pairs, more: Bools) -> Bools:
 def _levelled(pairs: _Pairs, more: Bools, load: Ints, some: Ints, members: Ints, level: int) -> Bools:
     """Move extra units of the pairs `some` from members above a level to members below; changes `more` and `load`.
 
-    Returns:
-        bool[M], the members that are still above, and those that could take units from them.
+    Returns bool[M], the members that are still above, and those that could take units from them.
     """
     topics, of = np.unique(pairs.topic[some], return_inverse=True)
     number = np.zeros(pairs.members, np.int64)
@@ -173,8 +168,7 @@ def _face(pairs: _Pairs, more: Bools) -> tuple[Bools, Ints, Ints]:
     2 L + 1, what another one would add. No subscriber without an extra unit of a topic asks for less than one with it.
     A choice is optimal if and only if it agrees with these prices (complementary slackness).
 
-    Returns:
-        bool[E], pairs in which both choices agree with the prices; and int[M], the least and the greatest loads.
+    Returns bool[E], pairs in which both choices agree with the prices; and int[M], the least and the greatest loads.
     """
     load = pairs.loads(more)
     price = 2 * load + 1
@@ -200,8 +194,7 @@ class _Choice:
     Args:
         more: bool[E], one of them: the pairs with an extra unit.
         free: bool[E], pairs that may also be the other way in others.
-        low: int[M], the least load of each member.
-        high: int[M], the greatest.
+        low, high: int[M], the least and the greatest load of each member.
     """
 
     more: Bools
@@ -335,11 +328,7 @@ class _Network:
 def _deals(
     problem: Problem, topic_of: Ints, pairs: _Pairs, simple: Bools
 ) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints], int]:
-    """How units of topics with several classes reach members.
-
-    Returns:
-        Doors of classes, and deals to pairs: see `_Network`; and the number of stalls.
-    """
+    """How units of topics with several classes reach members: doors, deals (`_Network`), and the number of stalls."""
     of = problem.classes
     rack = of.rack[of.kind[pairs.member]]
     near = np.zeros((len(pairs.share), of.cost.shape[1]), bool)

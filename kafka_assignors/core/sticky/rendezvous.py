@@ -36,10 +36,7 @@ _BLOCK = 1 << 14
 
 
 class Affinity:
-    """Affinity between partitions and members.
-
-    Members that share a lasting name are numbered by member id.
-    """
+    """Affinity between partitions and members. Members that share a lasting name are numbered by member id."""
 
     def __init__(self, indexed: Indexed) -> None:
         self._indexed = indexed
@@ -120,14 +117,9 @@ def _falling(of: Ints, liking: Floats) -> Ints:
 def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints:
     """Exchange partitions among members that receive some of the same run, until no two members would rather swap.
 
-    Args:
-        affinity: Affinity of the group.
-        positions: int[L], partitions that are new to their members.
-        run: int[L], the run of each; exchanges stay within a run.
-        given: int[L], member numbers.
-
-    Returns:
-        int[L], with the same count per run and member. `given` if there are more than `MOST` pairs to examine.
+    The arrays are int[L]: partitions that are new to their members, the run of each, and its member's number. Returns
+    the new members: in each run, each as often as before. Nothing changes if there are more than `MOST` pairs to
+    examine.
 
     Cost: O(pairs log pairs), a pair being a partition and a member of its run. Deterministic.
     """
@@ -165,20 +157,14 @@ def matched(affinity: Affinity, positions: Ints, run: Ints, given: Ints) -> Ints
 
 
 def shares(affinity: Affinity, begin: Ints, size: Ints, members: Ints, units: Ints) -> Ints | None:
-    """Even number of partitions of each topic per member: the mean, rounded down or up.
+    """Even number of partitions of each topic per member: the mean, rounded down or up; int[T, R].
 
     The members with one more of a topic are chosen as in `matched`: each topic proposes to the members with the highest
     affinity, and a member with too many proposals keeps the best. Exchanges place the rest.
 
-    Args:
-        affinity: Affinity of the group.
-        begin: int[T], the position of each topic's first partition.
-        size: int[T], its partitions; all unassigned.
-        members: int[R], member numbers.
-        units: int[R], total partitions per member; these differ by at most 1.
-
-    Returns:
-        int[T, R], or None if topics and members form more than a quarter of `MOST` pairs.
+    `begin` and `size` are int[T], each topic's first position and its partitions, all unassigned; `units` is int[R],
+    total partitions per member, which differ by at most 1. None if topics and members form more than a quarter of
+    `MOST` pairs.
     """
     if len(begin) * len(members) > MOST // 4:
         return None

@@ -16,17 +16,10 @@ from .rendezvous import MOST, Affinity, Floats, matched, shares
 
 
 def chosen(indexed: Indexed, class_: Ints, before: Ints, had: tuple[Ints, Ints, Ints], units: Units) -> Ints:
-    """Turn units into partitions.
+    """Turn units, those that stay and those dealt, into partitions: int[P], the new owners.
 
-    Args:
-        indexed: The group as integers.
-        class_: int[P], class of each position; `UNASSIGNED` if nobody subscribes.
-        before: int[P], member number of each position's owner, or `UNASSIGNED`.
-        had: Owned units as parallel, sorted arrays: classes, members and units.
-        units: Units that stay of these, and units dealt to members.
-
-    Returns:
-        int[P], the new owners.
+    `class_` and `before` are int[P], class and owner of each position, or `UNASSIGNED`. `had` are the owned units as
+    parallel, sorted arrays: classes, members and units.
 
     Cost: O(P log P). Deterministic.
     """
@@ -178,20 +171,14 @@ def _deal(
     owner: Ints,
     indexed: Indexed,
 ) -> None:
-    """Deal the loose partitions of a class to members with room, topic by topic.
+    """Deal the loose partitions of a class to members with room, topic by topic; changes `owner`, int[P].
 
     Each partition goes to the member with room that has the fewest of the topic, round robin across topics. If topics
     are new to all members, affinity decides which members get one more.
 
-    Args:
-        loose: int[], the free partitions of all classes.
-        bounds: Start of each topic of this class in `loose`, then the end.
-        whole: Whether these are all partitions of these topics.
-        members: Receivers, ascending.
-        units: Number of partitions per receiver.
-        affinity: Affinity of the group.
-        owner: int[P], changed in place.
-        indexed: The group as integers.
+    `loose` is int[], the free partitions of all classes; `bounds` the start of each topic of this class in it, then the
+    end; `whole` says whether these are all partitions of these topics. `members` receive `units` each, and are
+    ascending.
     """
     if len(members) == 1:
         owner[loose[bounds[0] : bounds[-1]]] = members[0]

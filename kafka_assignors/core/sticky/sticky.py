@@ -31,13 +31,7 @@ def assign(group: Group, claims: Claims | None = None, *, objective: Objective =
     5. Names: ties depend only on instance ids, client ids and topics (`rendezvous`). Members that restart without
        claims get most of their old partitions, or all of them if every member returns.
 
-    Args:
-        group: Members in any order, with any claims: invalid ones are dropped.
-        claims: `resolve(group)`, if the caller has it.
-        objective: Rack costs, and the order of the goals.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
+    Invalid claims are dropped. `claims` is `resolve(group)`, if the caller has it.
 
     Cost: see `flow.optimum`, or `quotas.optimum` with spread first, plus O(P log P) to choose the partitions.
     Deterministic under any order of members.
@@ -109,12 +103,7 @@ def topics_of(classes: Classes, indexed: Indexed) -> Ints:
 
 
 def classify(indexed: Indexed, prices: RackCosts, *, by_topic: bool = False) -> Classes:
-    """Find the classes and kinds of a group.
-
-    Args:
-        indexed: The group as integers.
-        prices: Rack costs of its positions.
-        by_topic: Whether partitions of different topics are in different classes.
+    """Find the classes and kinds of a group; `by_topic`: no class has partitions of different topics.
 
     Costs are relative to the cheapest allowed kind, because a cost that every subscriber would pay does not matter.
     Cost: O(P + T * S); in a group with racks, O(P log P), and classes times racks.
@@ -151,16 +140,10 @@ def _near(allowed: Bools, subscription: Ints, rack: Ints, racks: int) -> Bools:
 
 
 def _priced(indexed: Indexed, prices: RackCosts, readers: Ints, near: Bools) -> tuple[Ints, Ints, Ints]:
-    """Split partitions with the same readers by cost.
+    """Split partitions with the same readers, int[T] or `UNASSIGNED`, by cost; `near` is bool[N, R], the readers'
+    racks.
 
-    Args:
-        indexed: The group as integers.
-        prices: Its rack costs.
-        readers: int[T], the readers of each topic, or `UNASSIGNED`.
-        near: bool[N, R], their racks.
-
-    Returns:
-        int[P], the class of each position; int[G], its readers; int[G, R], its costs above the least of its readers.
+    Returns int[P], the class of each position; int[G], its readers; int[G, R], its costs above the least of these.
     """
     rows = len(prices.rows)
     code = indexed.topic_of() * rows + prices.of

@@ -29,10 +29,8 @@ class Arcs:
     """The arcs of a network, as parallel arrays; nodes are numbered from 0.
 
     Args:
-        tail: int[E], start nodes.
-        head: int[E], end nodes. Arcs with the same tail and head have different costs, and no arc has an opposite.
-        low: int[E], least flow.
-        high: int[E], greatest flow.
+        tail, head: int[E], start and end nodes. Arcs with the same ones have different costs; no arc has an opposite.
+        low, high: int[E], least and greatest flow.
         cost: int[E], cost per unit.
         flow: int[E], the flow to begin with, within the bounds: `high` where the cost is negative, `low` where it is
             positive, anything where it is zero.
@@ -47,14 +45,9 @@ class Arcs:
 
 
 def send(arcs: Arcs, supply: Ints) -> Ints:
-    """Compute a flow of minimum cost.
+    """Compute a flow of minimum cost, int[E]. The flow to begin with need not match the supply.
 
-    Args:
-        arcs: The arcs. The flow to begin with need not match the supply.
-        supply: int[N], units that each node sends (above 0) or receives (below 0); their sum is 0.
-
-    Returns:
-        int[E], the flow.
+    `supply` is int[N], units that each node sends (above 0) or receives (below 0); their sum is 0.
 
     Raises:
         AssertionError: The bounds permit no flow.
@@ -99,13 +92,8 @@ def _given(arcs: Arcs, some: Ints) -> Ints:
 def _distances(arcs: Arcs, ahead: Ints, back: Ints, wanting: Bools) -> Ints | None:
     """Cost of the cheapest path from each node to a wanting one: Bellman-Ford, all arcs relaxed at once.
 
-    None if paths are long.
-
-    Args:
-        arcs: The arcs.
-        ahead: Arcs with room, sorted by tail.
-        back: Arcs with flow to take back, sorted by head.
-        wanting: bool[N], nodes with too few units.
+    None if paths are long. `ahead` are arcs with room, sorted by tail; `back` arcs with flow to take back, sorted by
+    head; `wanting` is bool[N], nodes with too few units.
     """
     distance = np.where(wanting, 0, FAR)
     steps = []
@@ -154,11 +142,7 @@ class Steps:
     From round to round of the primal-dual method, distances only grow. A node's turn comes in the order of the growth
     of its distance: no step lowers a distance of a node that had its turn, and every step is taken once a round.
 
-    Args:
-        nodes: Number of nodes.
-        tail: int[E], start of each step.
-        head: int[E], end of each step.
-        cost: int[E]. No circle of open steps has a negative cost.
+    The arrays are int[E]. No circle of open steps has a negative cost.
     """
 
     def __init__(self, nodes: int, tail: Ints, head: Ints, cost: Ints) -> None:
@@ -169,10 +153,8 @@ class Steps:
     def distances(self, open_: Bools, free: Bools, before: Ints | None = None) -> Ints:
         """int[N], cost of the cheapest path from each node to a free place; `FAR` if there is none.
 
-        Args:
-            open_: bool[E], steps that can be taken.
-            free: bool[N], the free places.
-            before: The distances of the round before, if since then units were sent along shortest paths alone.
+        `open_` is bool[E], steps that can be taken; `free` bool[N]. `before` has the distances of the round before, if
+        since then units were sent along shortest paths alone.
 
         Cost: O(steps) and a few array operations per hop of the longest path and distinct growth of a distance; without
         `before`, steps are taken again when the distance of their end falls.

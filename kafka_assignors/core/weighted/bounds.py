@@ -127,9 +127,7 @@ def _pigeonhole(works: Ints, members: int, fastest: float) -> float:
 def _whole(model: Model, sets: Sequence[tuple[int, ...]]) -> Bound:
     """The bound ``whole``: a member that has j partitions, each of at least some work, has j times that work.
 
-    Args:
-        model: The group.
-        sets: Sets of classes to look at, beside all classes and each of them.
+    Looks at `sets` of classes, beside all classes and each of them.
     """
     best = Bound("whole", 0.0)
     order = model.heaviest_first[model.of[model.heaviest_first] != UNASSIGNED]
@@ -210,15 +208,11 @@ def _cut(works: Ints, reads: Bools, most: Floats) -> Bools:
 
 
 def least_moves(model: Model, limit: Ints) -> int:
-    """Lower bound on the moves after which every member is within its limit.
+    """Lower bound on the moves after which every member is within its limit, int[M].
 
     Each member above its limit must lose partitions, at best its heaviest ones. A partition that fits nowhere costs
     more moves, because its receiver must lose some of its own. This is counted once per group, at its maximum, because
     one member's losses may make room for several partitions.
-
-    Args:
-        model: The group.
-        limit: int[M], the maximum work of each member.
 
     Cost: O(P log P), and `GIANTS` partitions * M.
     """
@@ -259,7 +253,7 @@ def least_moves(model: Model, limit: Ints) -> int:
 
 
 def least_cost(model: Model, limit: Ints) -> int:
-    """Lower bound on the cost of the moves after which every member is within its limit, as `least_moves`.
+    """Lower bound on the cost of the moves after which every member is within its limit.
 
     Each member above its limit must lose partitions that cover its excess, at the least cost of any that do.
     """

@@ -25,14 +25,13 @@ ORDERS = (("even", False), ("tight", False), ("light", False), ("even", True), (
 """Styles of shedding, and whether unassigned partitions are placed first."""
 DROP, ANEW = ("drop", True), ("anew", True)
 """Overloaded members give what they must at once, heaviest first, and its receivers make room; all is placed anew. They
-are for partitions that weigh about as much as a member may have.
-"""
+are for partitions that weigh about as much as a member may have."""
 MANY = 200
 """Number of moves from which all overloaded members are relieved at once first."""
 HALVINGS, CLOSE = 7, 2e-3
-"""Limits tried where the allowed one can't be kept, until the least that can is known as closely."""
+"""How many limits are tried if the allowed one can't be kept, and how closely the least possible one is to be known."""
 BRIEF = EFFORT // 40
-"""Effort of a local search for one of them."""
+"""Effort of the local search at one of these limits."""
 NEARLY = 1.03
 """Local searches end at a cost of so many times its lower bound."""
 RAISED = (1.0, 1.1, 1.25, 1.5, 2.0, math.inf)
@@ -51,8 +50,7 @@ class PlacementOptions:
         epsilon: Allowed excess of the greatest work / capacity over the bound.
         move_budget: Maximum partitions that may leave an owner that could keep them, until the group rests; None for
             any number.
-        hysteresis: Whether moves need a reason (`hysteresis.verdict`).
-        checks, since_s, of_capacity: Inputs of the hysteresis; see there.
+        hysteresis: Whether moves need a reason: `hysteresis.verdict`, whose inputs are the fields below.
     """
 
     epsilon: float = EPSILON
@@ -71,12 +69,11 @@ class Solution:
         owner: int[P]; `UNASSIGNED` if nobody subscribes. The target, if members must revoke positions first.
         now: int[P], the same without the positions that are withheld for a round; see `Engine.settled`.
         bounds: Lower bounds of the greatest work / capacity, largest first.
-        greatest: The greatest work / capacity.
-        limit: Its limit.
+        greatest, limit: The greatest work / capacity, and its limit.
         caps: Multiple of the hard caps that holds; infinite if they had to be ignored.
         caps_why: Why it is not 1: ``work`` (no assignment is within the multiple before), ``moves`` (none with the
             moves that are allowed) or ``unknown`` (none was found); "" if it is.
-        verdict: The verdict of the hysteresis, if it was consulted.
+        verdict: None if the hysteresis was not consulted.
     """
 
     owner: Ints
@@ -115,7 +112,7 @@ class _Level:
 
     @cached_property
     def sharpened(self) -> list[Bound]:
-        """The same, with the optimum of a small group."""
+        """`bounds`, with the optimum of a small group."""
         bounds = self.bounds
         if not bounds or bounds[0].value == math.inf or not small(self.model):
             return bounds
@@ -133,7 +130,7 @@ class _Level:
 
     @cached_property
     def _packed(self) -> bool | None:
-        """As `fits`, by a search among the partitions that only members with a cap may have."""
+        """`fits`, found by a search among the partitions that only members with a cap may have."""
         model = self.model
         free = (model.allowed & (model.most == NO_CAP)).any(axis=1)  # per class
         captive = (model.of != UNASSIGNED) & ~free[model.of]
@@ -152,11 +149,7 @@ class _Level:
 
 
 class Engine:
-    """A group, whose assignment is computed for one or several states of ownership.
-
-    Args:
-        model: The group, without an owner of any partition.
-        options: The options.
+    """A group, whose assignment is computed for one or several states of ownership; `model` has no holders.
 
     Cost: O(P log P), search steps bounded by the size of the group and by `search.EFFORT`, and in groups of a few
     thousand pairs of partition and member local searches. Deterministic.
@@ -175,7 +168,7 @@ class Engine:
         is an assignment to which all of them lead, and which stays: computed from there, it is the same again.
 
         Args:
-            holder: int[P], the holder of each position; `UNASSIGNED` if there is none.
+            holder: int[P]; `UNASSIGNED` if there is none.
             withholds: bool[M], whether a member holds its partitions until it is told to revoke them.
             disputed: int[], positions that several members may still hold.
         """
@@ -204,11 +197,7 @@ class Engine:
         return stays and bool((self.solve(solution.owner).owner == solution.owner).all())
 
     def solve(self, holder: Ints) -> Solution:
-        """One rebalance: its target.
-
-        Args:
-            holder: int[P], the holder of each position; `UNASSIGNED` if there is none.
-        """
+        """The target of one rebalance. `holder` is int[P]; `UNASSIGNED` if there is none."""
         why = ""
         for level in self._levels:
             bounds = level.sharpened
@@ -234,7 +223,7 @@ class Engine:
 
 
 def solve(model: Model, options: PlacementOptions) -> Solution:
-    """One rebalance of a group, see `Engine.solve`."""
+    """The target of one rebalance of a group with its holders."""
     return Engine(model, options).solve(model.holder)
 
 
@@ -249,14 +238,7 @@ def raised(model: Model, by: float) -> Model:
 
 
 def handed_over(holder: Ints, target: Ints, withholds: Bools, disputed: Ints) -> Ints:
-    """A target without the positions that members must revoke first.
-
-    Args:
-        holder: int[P], the holder of each position.
-        target: int[P].
-        withholds: bool[M], whether a member holds its partitions until it is told to revoke them.
-        disputed: int[], positions that several members may still hold.
-    """
+    """A target without the positions that members must revoke first; the arrays are those of `Engine.settled`."""
     now: Ints = target.copy()
     withholding = holder != UNASSIGNED
     withholding[withholding] = withholds[holder[withholding]]
@@ -307,7 +289,6 @@ class _Searching:
     """The search for one assignment with the fewest moves, or the least cost, below a limit.
 
     Args:
-        model: The group, with its holders.
         still: All partitions where they are, and those without an owner placed.
         allowed: The greatest work / capacity that is allowed.
         budget: The most positions that may leave an owner; None for any number.

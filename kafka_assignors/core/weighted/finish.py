@@ -21,12 +21,7 @@ DEALT = 1_000_000
 
 
 def finish(search: Search, steps: int) -> None:
-    """Reach the later goals, one after the other.
-
-    Args:
-        search: An assignment within its limits.
-        steps: Maximum steps to even out.
-    """
+    """Reach the later goals, one after the other, in an assignment within its limits; at most `steps` to even out."""
     if search.model.has_racks:
         nearer(search)
     even_out(search, steps)

@@ -64,9 +64,7 @@ def _envelope(pairs: dict[int, float], most: int) -> Iterator[tuple[int, float]]
 class Least:
     """Lower bounds on the moves of every assignment within a limit, forced moves included.
 
-    Args:
-        moves: Their number.
-        cost: Their cost, in units of the model; their number if moves are counted.
+    `cost` is in units of the model; the number of moves if these are counted.
     """
 
     moves: int

@@ -23,12 +23,7 @@ PARTITION_S = 600.0
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether to act, and why.
-
-    Args:
-        act: Whether to move partitions that have an owner.
-        why: One sentence.
-    """
+    """Whether to act, that is to move partitions that have an owner; and why, in one sentence."""
 
     act: bool
     why: str
@@ -82,13 +77,10 @@ def rested(since_s: float | None) -> bool:
 
 
 class Rests:
-    """Which of a member's partitions moved to it too recently to move again.
+    """Which of a member's partitions moved to it in the last `rest_s` seconds, too recently to move again.
 
     No message says where a partition comes from. But a hand-over is told to all members, and the partitions that had
-    no owner before it were assigned when it began.
-
-    Args:
-        rest_s: Seconds that a partition stays after it moved to this member.
+    no owner before it were assigned when it began. Times are monotonic seconds.
     """
 
     def __init__(self, rest_s: float) -> None:
@@ -99,14 +91,7 @@ class Rests:
     def adopted(
         self, had: Collection[tuple[str, int]], owned: Collection[tuple[str, int]], moves: tuple[int, int], now: float
     ) -> None:
-        """Note what an assignment brought.
-
-        Args:
-            had: What the member owned before.
-            owned: What it owns now.
-            moves: How many partitions the leader moved and withheld, in the whole group.
-            now: Monotonic seconds.
-        """
+        """Note an assignment; `moves`: how many partitions the leader moved and withheld, in the whole group."""
         moved, withheld = moves
         came = self._handing_over or moved > 0
         self._moved_at = {

@@ -24,12 +24,11 @@ SPREAD = 0.25
 
 
 class Loop:
-    """The checks of one member.
+    """The checks of one member. Times are monotonic seconds.
 
     Args:
         every_s: Seconds between checks; None: no requests.
         rest_s: Seconds after a rebalance without requests.
-        epsilon: See `model.EPSILON`.
         jitter: 0 to 1, different for each member, so that requests do not coincide.
         of_capacity: See `hysteresis.verdict`; 0 if weights are not seconds per second.
 
@@ -71,13 +70,9 @@ class Loop:
         return self._every_s is not None and self._since is not None and now >= self._next
 
     def rebalanced(self, now: float, reference: float | None, coverage: float, *, leads: bool) -> None:
-        """Adopt an assignment.
+        """Adopt an assignment, whose leader knew the weights of a share of the partitions: `coverage`.
 
-        Args:
-            now: Monotonic seconds.
-            reference: The work / capacity to stay near, from `reference`; None if no weight was known.
-            coverage: Share of the partitions with a known weight.
-            leads: Whether this member assigned.
+        `reference` is the work / capacity to stay near, from the function `reference`; None if no weight was known.
         """
         if coverage > self._coverage or not leads:
             self._patience = 1.0
@@ -89,13 +84,7 @@ class Loop:
         self._reference = reference
 
     def check(self, now: float, work: float | None, capacity: float) -> Judgement | None:
-        """Check this member's work; None if no check is due.
-
-        Args:
-            now: Seconds, of the same clock.
-            work: Work of its partitions; None without measurements.
-            capacity: Its capacity.
-        """
+        """Check this member's work, None without measurements; returns None if no check is due."""
         if self._every_s is None or self._since is None or not self.due(now):
             return None
         self._next = now + self._every_s
@@ -124,12 +113,8 @@ class Loop:
 
 
 def reference(bound: float, greatest: float, epsilon: float) -> float:
-    """The work / capacity that members should stay near.
+    """The work / capacity that members should stay near; `greatest` is the leader's result, `bound` its lower bound.
 
-    Args:
-        bound: Lower bound of the greatest work / capacity.
-        greatest: The leader's result. If it is above the limit, no better one was found or allowed, and another request
-            would not help.
-        epsilon: See `model.EPSILON`.
+    If the result is above the limit, no better one was found or allowed, and another request would not help.
     """
     return max(bound, greatest / (1 + epsilon))

@@ -69,9 +69,7 @@ class _Flow:
 class Meter:
     """One member's measurements, and the weights of other partitions that it learned from the leader.
 
-    Args:
-        kind: One of `options.KINDS`.
-        drain_s: Seconds in which a backlog should be consumed.
+    `kind` is one of `options.KINDS`. A backlog should be consumed in `drain_s` seconds. Times are monotonic seconds.
 
     Raises:
         ConfigError: `kind` is unknown.
@@ -91,12 +89,7 @@ class Meter:
         self._run_records, self._run_s = 0, 0.0  # their records, and the seconds that these took
 
     def handed(self, counts: Mapping[tuple[str, int], int], now: float) -> None:
-        """Note that records were handed out.
-
-        Args:
-            counts: Topic-partition -> number of records, 1 or more.
-            now: Monotonic seconds.
-        """
+        """Note that records were handed out: topic-partition -> their number, 1 or more."""
         self._batch, self._handed = counts, now
 
     def asked(self, now: float) -> None:
@@ -140,14 +133,7 @@ class Meter:
             seconds[only] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
 
     def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
-        """Note the offsets of an owned partition.
-
-        Args:
-            partition: The topic-partition.
-            position: The next record to hand out.
-            end: The end offset as last fetched; None if nothing was fetched yet.
-            now: Seconds, of the same clock.
-        """
+        """Note an owned partition's next record to hand out, and its end offset as last fetched; None before that."""
         flow = self._flows.get(partition)
         if flow is None or end is None or flow.end is None or end < flow.end or now < flow.at:
             fresh = flow is None or now < flow.at
@@ -165,16 +151,10 @@ class Meter:
             flow.end, flow.at = end, now
 
     def weights(self, owned: Collection[tuple[str, int]], generation: int, now: float) -> dict[str, Floats]:
-        """The weights that this member knows.
+        """The weights that this member knows: topic -> weight per partition, NaN if unknown.
 
-        Args:
-            owned: The topic-partitions that it owns.
-            generation: The group's generation.
-            now: Seconds, of the same clock.
-
-        Returns:
-            topic -> weight per partition, NaN if unknown. For its own partitions the current measurement, at first
-            mixed with the leader's weight; for others the weight known in this generation or the one before.
+        For its own partitions the current measurement, at first mixed with the leader's weight; for others the weight
+        known in this generation or the one before.
         """
         seconds = dict(self._seconds)  # a join may run on another thread than the consumer's
         self._add_run(seconds)
@@ -222,12 +202,8 @@ class Meter:
         The weight of a partition that this member lost is kept for one more generation: its next owner learns it in
         the rebalance that follows a hand-over.
 
-        Args:
-            leader_weights: topic -> partition ids and their weights, from the leader.
-            owned: The topic-partitions that this member owns now.
-            generation: The generation of the assignment.
-            settling: Whether another rebalance hands over what this one withheld. Weights stay until then: with new
-                ones, the leader might withhold something again.
+        While the group is `settling`, another rebalance hands over what this one withheld. Weights stay until then:
+        with new ones, the leader might withhold something again.
         """
         self._settling = settling
         kept = {tp: entry for tp, entry in self._known_weights.items() if entry[1] >= generation - 1}

@@ -154,7 +154,6 @@ class Model:
     """A group with works and capacities.
 
     Args:
-        indexed: The group as integers.
         holder: int[P], the holder of each position; `UNASSIGNED` if there is none or it is unknown.
         given: float[P], the weights as given; NaN if unknown, or if nobody subscribes.
         filled: float[P], the weights with gaps filled, at least the floor; 0 if no member may have the position.
@@ -165,7 +164,6 @@ class Model:
         capacities: float[M], the same as given.
         of: int[P], class of each position, `UNASSIGNED` if nobody subscribes; the same members may have all of a class.
         allowed: bool[G, M].
-        facts: Irregularities of weights and capacities.
         most: int[M], the hard cap of each member; `NO_CAP` if it has none.
         cost: int[P], cost of moving each position, in multiples of `cost_unit`; all 1 if moves are counted.
         cost_unit: 0 if moves are counted.
@@ -274,11 +272,8 @@ def model(
 ) -> Model:
     """Convert a group, weights and capacities to integers.
 
-    Args:
-        claims: The group, its claims resolved.
-        weights: As `checked` returns them. Nonexistent topics and partitions are reported and ignored.
-        capacity: member id -> capacity; 1 for absent members.
-        also: Optional inputs.
+    `weights` are those that `checked` returns; nonexistent topics and partitions are reported and ignored. Members
+    absent from `capacity` have 1.
 
     Cost: O(P + T * distinct subscriptions).
     """

@@ -28,8 +28,6 @@ class Placing:
 
     Args:
         weights: By topic, as `model.checked` returns them.
-        capacity: member id -> capacity.
-        options: See `engine.PlacementOptions`.
         eager: Members that revoked everything before they joined; True for all.
         also: Priorities, hard caps, cost of state, resting partitions.
     """
@@ -78,15 +76,8 @@ def assign(group: Group, claims: Claims | None = None, *, placing: Placing = DEF
     A partition that leaves a member that still holds it is withheld for a round, as in `cooperative.assign`. The next
     round assigns it to its owner in the target, and no further one follows (`engine.Engine.settled`).
 
-    Args:
-        group: Members in any order, with any claims.
-        claims: `resolve(group)`, if the caller has it.
-        placing: The validated options.
-
-    Returns:
-        member id -> topic -> ascending partition ids; every member has an entry.
-
-    Cost: see `engine.Engine`. Deterministic under any order of members.
+    `claims` is `resolve(group)`, if the caller has it. Cost: see `engine.Engine`. Deterministic under any order of
+    members.
     """
     claims = claims or resolve(group)
     return claims.indexed.assignment(owners(claims, placing))
@@ -138,7 +129,7 @@ def handed_over(claims: Claims, target: Ints, placing: Placing) -> Ints:
 
 
 def _handing_over(claims: Claims, placing: Placing) -> tuple[Bools, Ints]:
-    """bool[M], which members hold partitions until they are told to revoke them; int[], positions of several such."""
+    """bool[M], members that hold until told to revoke; int[], positions that several, or leaving ones, hold."""
     holds: Bools = np.array(
         [
             placing.eager is False or (placing.eager is not True and member.member_id not in placing.eager)

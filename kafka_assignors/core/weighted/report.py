@@ -34,7 +34,7 @@ class Load:
         least_moves: Lower bound on moves if no member may exceed the limit.
         coverage: Number of partitions with a known weight, and of all.
         epsilon: Relative excess of the limit over the bound.
-        frontier: Pairs of moves and greatest / mean; see `engine.frontier`.
+        frontier: Pairs of moves and greatest / mean; see `frontier.frontier`.
         advice: The reason why the bound exceeds the mean, and a remedy.
         verdict: Whether the hysteresis acts, and why; None if it was not consulted. Its inputs are options of the plan.
         state: Cost of the moves, and its lower bound, in the unit of the option `state`; None if moves are counted.
@@ -133,13 +133,7 @@ def _some(frontier: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
 
 
 def report(claims: Claims, target: Ints, placing: Placing) -> Load:
-    """Judge a target.
-
-    Args:
-        claims: The group, its claims resolved.
-        target: int[P], the number of each position's owner.
-        placing: The validated options.
-    """
+    """Judge a target: int[P], the number of each position's owner."""
     model, solution = solved(claims, placing)
     indexed = claims.indexed
     used = model.capacity > 0

@@ -30,20 +30,16 @@ class Search:
     """An assignment under improvement.
 
     Args:
-        model: The group.
         limit: int[M], the maximum work of each member.
         style: Which partition a member sheds, and to whom. ``even``: the one that brings both closest to the mean;
             ``light``: the lightest that suffices, to the member with the most room; ``tight``: to the member that it
             fills best; ``bold``: as ``light``, but heavy ones may displace others if that is cheaper.
 
-        effort: See `EFFORT`.
-
     Attributes:
-        owner: int[P], the owner of each position; `UNASSIGNED` if not placed yet.
-        loads: int[M].
+        owner: int[P]; `UNASSIGNED` if not placed yet.
         items: Per member, its positions that may move, heaviest first.
         moves: Partitions that left a holder that might have kept them.
-        effort: What is left of it; at 0 the search stops, and the assignment is what it is then.
+        effort: What is left of `EFFORT`; at 0 the search stops, and the assignment is what it is then.
     """
 
     def __init__(self, model: Model, limit: Ints, style: str = "even", effort: int = EFFORT) -> None:

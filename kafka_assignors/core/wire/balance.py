@@ -67,16 +67,7 @@ def encode(balance: Balance) -> bytes:
 def encode_for_members(
     standing: Balance, weights: Mapping[str, Floats], given: Mapping[str, Mapping[str, Sequence[int]]]
 ) -> dict[str, bytes]:
-    """Encode what each member is told.
-
-    Args:
-        standing: The group's figures.
-        weights: topic -> weight per partition, NaN if unknown.
-        given: member id -> topic -> ascending partition ids; every member has an entry.
-
-    Returns:
-        member id -> user data.
-    """
+    """Encode what each member is told: member id -> user data. Unknown weights are NaN; `given` has every member."""
     plain, user_data = encode(standing), {}
     for place, (member_id, topics) in enumerate(sorted(given.items())):
         member_weights = {}

@@ -32,12 +32,8 @@ _BLOCK = 1 << 16
 def assignments(indexed: Indexed, owner: NDArray[np.integer]) -> dict[str, memoryview]:
     """Encode every member's assignment: version 3, topics in Java's string order, ascending ids, no user data.
 
-    Args:
-        indexed: The group as integers.
-        owner: int[P], member number or `UNASSIGNED` per position.
-
-    Returns:
-        member id -> bytes, in the group's order, with an entry for every member. The bytes are slices of one buffer.
+    `owner` is int[P], member number or `UNASSIGNED` per position. Returns slices of one buffer by member id, in the
+    group's order, with an entry for every member.
 
     Raises:
         WireError: A topic name is longer than 32,767 bytes.
@@ -127,15 +123,10 @@ def by_length(length: NDArray[np.integer]) -> Iterator[tuple[int, Ints | slice]]
 
 
 def claims(data: Sequence[bytes], at: Sequence[int], topics: Iterable[str]) -> list[tuple[Claimed, int] | None]:
-    """Decode an array of (topic, partition ids) of each member.
+    """Decode an array of (topic, partition ids) of each member, which begins at the offset `at` in its bytes.
 
-    Args:
-        data: Each member's bytes.
-        at: Offset of the array in each member's bytes.
-        topics: The relevant topics. Claims of other topics are left out without decoding their names.
-
-    Returns:
-        Per member its claims and the offset of their end; None if `protocol.Reader.partitions` would raise.
+    Claims of other topics than `topics` are left out without decoding their names. Returns per member its claims and
+    the offset of their end; None if `protocol.Reader.partitions` would raise.
 
     Cost: O(bytes); about 60 ns per run. Each step decodes the n-th run of all members. A few members with many more
     runs than the others are decoded one by one.
@@ -179,12 +170,7 @@ def claims(data: Sequence[bytes], at: Sequence[int], topics: Iterable[str]) -> l
 
 
 def decode_all_sticky(data: Sequence[bytes | None], topics: Iterable[str]) -> list[Claim]:
-    """`decode_sticky` of many members at once.
-
-    Args:
-        data: Each member's user data.
-        topics: Topics that they probably name.
-    """
+    """`decode_sticky` of many members at once; `topics` are those that they probably name."""
     read = [Claim()] * len(data)
     telling = [(m, split(user_data)[1]) for m, user_data in enumerate(data) if user_data]
     claims_and_ends = claims([user_data for _, user_data in telling], [0] * len(telling), topics)
@@ -245,11 +231,7 @@ def _walk(joined: bytes, buffer: NDArray[np.uint8], at: Ints, end: Ints) -> tupl
 
 
 class _Names:
-    """Identifies the name at each of many offsets at once.
-
-    Args:
-        names: Distinct names.
-    """
+    """Identifies the name at each of many offsets at once, among distinct names."""
 
     def __init__(self, names: Sequence[bytes]) -> None:
         alike: dict[int, list[int]] = {}

@@ -26,13 +26,9 @@ OTHERS = 4_000
 def chosen(
     weights: Mapping[str, Floats], owned: Collection[tuple[str, int]], identity: str, others: int = OTHERS
 ) -> dict[str, tuple[Ints, Floats]]:
-    """Choose the weights that a member sends: those of its own partitions and of some more.
+    """Choose the weights that a member sends: those of its own partitions and of at most `others` more; NaN is unknown.
 
-    Args:
-        weights: topic -> weight per partition, NaN if unknown.
-        owned: Topic-partitions that it owns.
-        identity: Determines where the others begin, so that members send different ones if not all fit.
-        others: Maximum number of the others.
+    `identity` determines where the others begin, so that members send different ones if not all fit.
     """
     topics = sorted(weights, key=utf16)
     ends = np.cumsum([len(weights[topic]) for topic in topics])
@@ -54,7 +50,7 @@ def chosen(
 
 
 def arrays(weights: Mapping[str, Any]) -> dict[str, Floats]:
-    """Weights by topic, as `core.weighted.model.checked` returns them -> weight per partition, NaN if unknown."""
+    """Weights by topic, of the form of `core.weighted.model.checked` -> weight per partition, NaN if unknown."""
     weight_arrays = {}
     for topic, topic_weights in weights.items():
         if isinstance(topic_weights, Mapping):

@@ -52,7 +52,6 @@ class CompactData:
     Args:
         owned: The topic-partitions it claims to hold.
         generation: Generation that assigned `owned`, else `NO_GENERATION`.
-        rack: Its rack, or None.
         instance_id: Its ``group.instance.id``, or None.
         garbage: Why the bytes could not be decoded, "" if they could. All other fields are then empty.
     """
@@ -71,17 +70,9 @@ def encode(
     instance_id: str | None = None,
     option_bytes: bytes = b"",
 ) -> bytes:
-    """Encode user data. Duplicate partitions are written once.
+    """Encode user data; `option_bytes` are those of `options.tell`. Duplicate partitions are written once.
 
-    Args:
-        owned: Topic-partitions that the member holds.
-        generation: Generation that assigned `owned`.
-        rack: Its rack, or None.
-        instance_id: Its ``group.instance.id``, or None.
-        option_bytes: The member's options, as `options.tell` returns them.
-
-    Returns:
-        Bytes: less than one per partition if partitions are contiguous, else about one and a half.
+    A partition takes less than a byte if partitions are contiguous, else about one and a half.
 
     Raises:
         WireError: A partition or generation is out of range.
@@ -106,8 +97,7 @@ def encode_within(
 ) -> tuple[bytes, str]:
     """`encode`, but without the claims if they would exceed the size that a broker stores.
 
-    Returns:
-        The user data, and why the claims are missing; "" if they are complete.
+    Returns the user data, and why the claims are missing; "" if they are complete.
     """
     data = encode(owned, generation, rack, instance_id, option_bytes)
     if len(data) <= RECORD_LIMIT:
@@ -135,10 +125,8 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> CompactData:
     """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
-    Args:
-        data: The user data.
-        partitions: topic -> partition count. Claims of other topics or of partitions beyond the count are left out
-            before they are expanded, because a few bytes may claim billions.
+    Claims of topics that `partitions` (topic -> count) lacks, or of partitions beyond the count, are left out before
+    they are expanded, because a few bytes may claim billions.
 
     Cost: O(bytes unpacked + partitions claimed that exist), both bounded by `limits`.
     """
@@ -193,12 +181,7 @@ def names(text: bytes, of: str, nullable: int) -> list[Any]: ...
 
 
 def names(text: bytes, of: str, nullable: int = 0) -> list[Any]:
-    """Decode a JSON list of strings.
-
-    Args:
-        text: The bytes.
-        of: What the names are of, for errors.
-        nullable: How many of the first must be there and may be null.
+    """Decode a JSON list of strings, the first `nullable` of which must be there and may be null; `of` is for errors.
 
     Raises:
         ValueError: It is something else, or longer than `limits.TOPICS`.
@@ -291,10 +274,9 @@ def _varints(values: Ints) -> bytes:
 
 
 def numbers(varints: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Decode LEB128 numbers, up to the last one that is complete.
+    """Decode LEB128 numbers, up to the last one that is complete; and the offset of each one's last byte.
 
-    Returns:
-        The numbers, and the offset of each one's last byte. Those of more than 35 bits count as `TOO_LONG`.
+    Numbers of more than 35 bits count as `TOO_LONG`.
     """
     last = np.flatnonzero(varints < 0x80)
     values: Ints = varints[last].astype(np.int64)

@@ -20,11 +20,7 @@ def inputs(heard: Sequence[tuple[str, Subscription, ByWorkData]], partitions: Ma
 
     If several members send a partition's weight, its owner's is used, preferring the newest generation; without an
     owner's, the heaviest. State and rest of a partition count from its owners alone. The result depends only on the
-    bytes sent and the partition counts, so a replay gives the same.
-
-    Args:
-        heard: Member id, subscription, user data.
-        partitions: topic -> partition count, of the topics that members subscribe to.
+    bytes sent and the partition counts of the topics that members subscribe to, so a replay gives the same.
     """
     places = _Positions(partitions)
     weights, state = _Heard(places), _Heard(places)
@@ -97,11 +93,7 @@ class _Positions:
 
 
 class _Heard:
-    """A figure per partition, from several members.
-
-    Args:
-        places: The group's partitions.
-    """
+    """A figure per partition, from several members."""
 
     def __init__(self, places: _Positions) -> None:
         self._places = places
@@ -111,11 +103,7 @@ class _Heard:
     def hear(self, figures: Told, owned: Ints, generation: int, *, others: bool = True) -> None:
         """Take what one member tells, if it ranks above what others told.
 
-        Args:
-            figures: topic -> ascending partition ids, and their figures.
-            owned: Positions of the partitions that the member owns.
-            generation: The generation in which it got them.
-            others: Whether its figures of other partitions count.
+        `owned` are positions that the member got in that generation; figures of other positions count if `others`.
         """
         if not figures:
             return

@@ -9,12 +9,7 @@ class Reader:
     """Reads Kafka's primitive types from bytes, front to back. Every method raises WireError if the bytes end early.
 
     A string is int16 length + UTF-8, bytes are int32 length + content, an array is int32 count + elements. Length -1
-    means null in nullable fields.
-
-    Args:
-        data: The bytes.
-        what: Name of the structure for errors.
-        offset: Start offset.
+    means null in nullable fields. `what` is the structure's name, for errors.
     """
 
     def __init__(self, data: bytes, what: str, offset: int = 0) -> None:

@@ -36,7 +36,6 @@ class Subscription(NamedTuple):
     """The subscription that a member sends when it joins.
 
     Args:
-        topics: Topic names.
         user_data: The assignor's own bytes, or None.
         owned: Topic-partitions that it claims to hold; empty below version 1.
         generation: Generation that assigned `owned`; `NO_GENERATION` below version 2.
@@ -55,12 +54,7 @@ class Subscription(NamedTuple):
 
 
 class AssignedPartitions(NamedTuple):
-    """The assignment that the leader sends to one member.
-
-    Args:
-        partitions: topic -> partition ids.
-        user_data: The assignor's own bytes for the member, or None.
-    """
+    """What the leader sends to one member: topic -> partition ids, and the assignor's own bytes for it, or None."""
 
     partitions: Mapping[str, Sequence[int]]
     user_data: bytes | None = None
@@ -129,12 +123,7 @@ EMPTY = b"\0\3" + bytes(4) + b"\xff" * 4 + bytes(4) + b"\xff" * 6
 
 
 def beyond(size: int, topics: int) -> str:
-    """Why a subscription of this size is ignored, "" if it is not.
-
-    Args:
-        size: In bytes; if the client decoded the subscription, the size of its user data.
-        topics: Number of topics.
-    """
+    """Why a subscription is ignored, "" if it is not; `size` is that of its user data if the client decoded it."""
     if size > limits.SUBSCRIPTION_BYTES:
         most = f"sent a subscription of {size:,} bytes; {limits.SUBSCRIPTION_BYTES:,}"
     elif topics > limits.TOPICS:
@@ -312,8 +301,8 @@ def all_topics(data: Sequence[bytes]) -> frozenset[str]:
 def completed(data: Sequence[bytes]) -> list[bytes]:
     """Subscriptions with the fields that their version promises, empty if they were left out after the user data.
 
-    kafka-python's leader fails on the subscriptions of segmentio/kafka-go without this; see
-    `decode_subscription`. Others stay as they are, malformed ones too.
+    kafka-python's leader fails on the subscriptions of segmentio/kafka-go without this; see `decode_subscription`.
+    Others stay as they are, malformed ones too.
     """
     heads: Heads = {}
     whole = []

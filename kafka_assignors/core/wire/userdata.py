@@ -52,14 +52,7 @@ _MARK = b"options:"
 def of_java(
     name: str, owned: Collection[tuple[str, int]] | None, generation: int, option_bytes: bytes = b""
 ) -> bytes | None:
-    """The user data that a member sends under one of Java's names.
-
-    Args:
-        name: One of `JAVAS`.
-        owned: Its last assignment; None before the first one.
-        generation: The generation of that assignment.
-        option_bytes: Options, as `options.tell` returns them.
-    """
+    """The user data that a member sends under one of Java's names; `owned` is None before its first assignment."""
     if name == "cooperative-sticky":  # the subscription itself has the claims
         return encode_cooperative(generation, option_bytes)
     if name != "sticky" or (owned is None and not option_bytes):
@@ -69,11 +62,6 @@ def of_java(
 
 def encode_sticky(owned: Collection[tuple[str, int]], generation: int, option_bytes: bytes = b"") -> bytes:
     """Encode sticky user data V1, topics in Java's string order (Java itself uses hash order).
-
-    Args:
-        owned: Topic-partitions.
-        generation: Generation that assigned them.
-        option_bytes: Options, as `options.tell` returns them.
 
     Raises:
         WireError: A topic name is longer than 32,767 bytes.
@@ -140,7 +128,7 @@ def _read(data: bytes, offset: int, has_generation: bool) -> tuple[Claim | None,
 
 
 def encode_cooperative(generation: int, option_bytes: bytes = b"") -> bytes:
-    """Encode cooperative-sticky user data; `option_bytes` as in `encode_sticky`."""
+    """Encode cooperative-sticky user data; `option_bytes` are those of `options.tell`."""
     return struct.pack(">i", generation) + (_MARK + option_bytes if option_bytes else b"")
 
 

@@ -57,11 +57,9 @@ class Own:
     """What a member tells of itself.
 
     Args:
-        capacity: Its capacity.
         checks: Consecutive checks that found its work to stand out (`core.weighted.loop`).
         asked: How often it has asked for a rebalance. A join that asks must differ from the one before, or the
             coordinator answers it with the current generation.
-        priority: Its priority.
         max_work: The most work that it may have.
     """
 
@@ -107,11 +105,9 @@ class ByWorkData:
 
     Args:
         compact_data: Claims, generation, rack, instance id; garbage.
-        own: What it tells of itself.
         weights: topic -> ascending partition ids, and their weights.
-        moving: What it tells about moves.
-        garbage: Why what follows the claims could not be decoded, "" if it could. All fields but `compact_data` are
-            then empty.
+        garbage: Why what follows the claims could not be decoded, "" if it could. If it has a text, all other fields
+            but `compact_data` are empty.
     """
 
     compact_data: compact.CompactData = field(default_factory=compact.CompactData)
@@ -122,14 +118,7 @@ class ByWorkData:
 
 
 def encode(claims: bytes, own: Own, weights: Told, moving: Moving | None = None) -> bytes:
-    """Encode user data.
-
-    Args:
-        claims: Bytes from `compact.encode`.
-        own: What the member tells of itself.
-        weights: topic -> ascending partition ids, and their weights; NaN is unknown.
-        moving: What it tells about moves.
-    """
+    """Encode user data. `claims` are bytes from `compact.encode`; a weight of NaN is unknown."""
     more = moving is not None and (len(moving.resting) > 0 or any(len(ids) for ids, _ in moving.state.values()))
     version = 3 if more else own.version
     blocks = [claims]
@@ -147,12 +136,7 @@ def _checksum(version: int, rest: bytes) -> bytes:
 
 
 def packed(head: bytes, weights: Told) -> bytes:
-    """Compress a head and weights.
-
-    Args:
-        head: Bytes of a fixed size.
-        weights: topic -> ascending partition ids, and their weights; NaN is unknown.
-    """
+    """Compress a head of a fixed size and weights; NaN is unknown."""
     topics = sorted((topic for topic, (ids, _) in weights.items() if len(ids)), key=utf16)
     values = np.concatenate([[], *(weights[topic][1] for topic in topics)]).astype(np.float64)
     top = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
@@ -184,11 +168,8 @@ def _values(codes: Any, top: float) -> Floats:
 def decode(data: bytes | None, partitions: Mapping[str, int]) -> ByWorkData:
     """Decode user data of any origin. None and empty bytes mean no data. Never raises.
 
-    Figures may be out of range: the options of the strategy validate them.
-
-    Args:
-        data: The user data.
-        partitions: topic -> partition count; see `compact.decode`. Weights of other partitions are left out.
+    Figures may be out of range: the options of the strategy validate them. Weights and claims of other partitions than
+    `partitions` (topic -> count) are left out; see `compact.decode`.
 
     Cost: O(bytes unpacked), bounded by `limits`.
     """
@@ -214,7 +195,7 @@ def decode(data: bytes | None, partitions: Mapping[str, int]) -> ByWorkData:
 
 
 def claims(data: bytes | None, partitions: Mapping[str, int]) -> compact.CompactData:
-    """Decode the claims of user data of any origin, as `decode` does. Never raises."""
+    """Decode only the claims of user data of any origin. Never raises."""
     return _split(data, partitions)[0]
 
 
@@ -244,16 +225,9 @@ UNREADABLE = (ValueError, IndexError, RecursionError, zlib.error, struct.error)
 def unpacked(
     body: bytes, head: int, partitions: Mapping[str, int], most: int = limits.UNPACKED_BYTES
 ) -> tuple[bytes, Told, int]:
-    """Decompress what `packed` returned.
+    """Decompress what `packed` returned: the head of `head` bytes, the weights, and what is left of `most`.
 
-    Args:
-        body: The bytes.
-        head: Size of the head in bytes.
-        partitions: topic -> partition count. Weights of other partitions are left out.
-        most: Maximum number of bytes unpacked.
-
-    Returns:
-        The head, the weights, and what is left of `most`.
+    At most `most` bytes are unpacked. Weights of other partitions than `partitions` (topic -> count) are left out.
 
     Raises:
         One of `UNREADABLE`.
@@ -332,8 +306,7 @@ def encode_within(  # one parameter per field of the user data
 ) -> tuple[bytes, str]:
     """Encode user data that a broker will store: drop weights and what concerns moves, then claims, if too large.
 
-    Returns:
-        The user data, and why something is missing; "" if it is complete.
+    Returns the user data, and why something is missing; "" if it is complete.
     """
     claims, why = compact.encode_within(owned, generation, rack, instance_id, option_bytes)
     data = encode(claims, own or Own(), weights or {}, moving)

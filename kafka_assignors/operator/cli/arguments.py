@@ -13,11 +13,7 @@ def separated(values: Sequence[str] | None) -> list[str]:
 
 
 def grown(values: Sequence[str] | None) -> dict[str, int]:
-    """``TOPIC:COUNT`` options as topic -> count.
-
-    Raises:
-        typer.BadParameter: A value has another form.
-    """
+    """``TOPIC:COUNT`` options as topic -> count. Raises typer.BadParameter if a value has another form."""
     counts = {}
     for value in separated(values):
         topic, _, count = value.rpartition(":")
@@ -73,11 +69,7 @@ def sizes(text: str | None) -> range | None:
 
 
 def offers(values: Sequence[str] | None) -> dict[str, list[str]]:
-    """``MEMBER=LIST`` options as member -> names.
-
-    Raises:
-        typer.BadParameter: A value has another form.
-    """
+    """``MEMBER=LIST`` options as member -> names. Raises typer.BadParameter if a value has another form."""
     lists = {}
     for value in values or ():
         member, _, listed = value.rpartition("=")

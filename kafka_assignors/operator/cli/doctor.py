@@ -50,14 +50,10 @@ class Check:
 def run(
     common: Common, group: str | None, topic: str | None, groups: bool, client: tuple[Path, str] | None = None
 ) -> int:
-    """Print every check: exit code 0 if nothing that is needed lacks, else 1.
+    """Print every check: exit code 1 if something that is needed is missing, else 0.
 
-    Args:
-        common: The command's options.
-        group: A group that the user should see.
-        topic: A topic that the user should see.
-        groups: Whether to list all groups.
-        client: A consumer's settings file and its client; it is checked instead of this machine.
+    The user should see `group` and `topic`; `groups` lists all groups. `client` is a consumer's settings file and its
+    client, which are checked instead of this machine.
     """
     checks = [*(_machine() if client is None else _of_client(*client))]
     if common.names_cluster:
@@ -139,7 +135,7 @@ def _jars() -> Check:
 
 
 def _containers() -> Check:
-    """Docker: without it, nothing that is needed lacks."""
+    """Docker, which is optional."""
     remedy = "not needed unless --backend docker"
     try:
         from ...integration.broker.nodes.docker import docker_problem

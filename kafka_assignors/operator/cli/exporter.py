@@ -28,11 +28,7 @@ SILENCE_S = 10
 
 
 class Readings:
-    """The last readings as Prometheus's metrics.
-
-    Args:
-        partitions: Whether each partition's owner is told too: as many series as partitions.
-    """
+    """The last readings as Prometheus's metrics; `partitions` adds a series per partition, which tells its owner."""
 
     def __init__(self, *, partitions: bool = False) -> None:
         self.now: tuple[Reading, ...] = ()  # replaced as a whole: the server's threads read it
@@ -118,11 +114,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 @contextmanager
 def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
-    """Serve metrics; the value is the address.
-
-    Raises:
-        ClusterError: The port can't be had.
-    """
+    """Serve metrics; the value is the address. Raises ClusterError if the port can't be had."""
     registry = CollectorRegistry()
     registry.register(readings)
     try:

@@ -12,12 +12,7 @@ from typer.core import TyperGroup
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Where a command stands.
-
-    Args:
-        module: A module below `kafka_assignors`; ``app`` there is its typer app.
-        command: Its name in that app.
-    """
+    """Where a command stands: its name in the typer app ``app`` of a module below `kafka_assignors`."""
 
     module: str
     command: str

@@ -61,10 +61,8 @@ class Answer:
     """The plans of a group.
 
     Args:
-        live: The group.
         plans: Assignor as asked for -> its plan. Its member ids are the coordinator's, or the members' names in a
             KIP-848 group.
-        topics: The topics now.
         forecasts: Those of the plans whose assignor runs in the broker.
         notes: Assignor as asked for -> what was read of members, what is assumed and what isn't known.
     """
@@ -157,11 +155,7 @@ def _tell_sizes(common: Common, live: LiveGroup, leaders: Mapping[str, Led], siz
 
 
 def read(common: Common, connection: Connection, group: str) -> tuple[LiveGroup, LiveTopics]:
-    """A group at rest, with its topics.
-
-    Raises:
-        ClusterError: There is no such group, it is empty, or it doesn't come to rest.
-    """
+    """A group at rest, with its topics. Raises ClusterError if it is absent or empty, or doesn't come to rest."""
     with LiveCluster(connection) as cluster:
         deadline = time.monotonic() + _REST_S
         while (live := _read(common, cluster, group)).state not in ("Stable", "Empty"):

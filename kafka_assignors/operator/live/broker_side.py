@@ -46,18 +46,13 @@ class Forecast:
 
 
 def forecast(live: LiveGroup, topics: LiveTopics, change: Change, name: str, seed: int = 0) -> Forecast:
-    """The broker's next assignment.
+    """The broker's next assignment of a KIP-848 group at rest, by ``uniform`` or ``range``.
 
     Several members that join are assigned together, as the broker does if they join within its assignment interval.
     A member that joins within that interval of the last target (``group.consumer.assignment.interval.ms``) is in the
     coordinator's map when the next target is computed, otherwise it isn't yet; half of the draws are of each.
 
-    Args:
-        live: A KIP-848 group at rest, whose members are listed as they joined.
-        topics: The topics that its members subscribe to, with their ids.
-        change: The change.
-        name: ``uniform`` or ``range``.
-        seed: Of the draws.
+    The group's members are listed as they joined; `topics` are those that they subscribe to, with their ids.
 
     Raises:
         ConfigError: The change does not fit the group.

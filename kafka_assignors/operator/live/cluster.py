@@ -45,10 +45,7 @@ T = TypeVar("T")
 
 
 class LiveCluster:
-    """Reads groups of one cluster; a context manager.
-
-    Args:
-        where: ``host:port``, several separated by commas; or a connection.
+    """Reads groups of one cluster; a context manager. An address is ``host:port``, several separated by commas.
 
     Raises:
         ClusterError: No broker answers within `timeout_s` seconds.
@@ -77,10 +74,7 @@ class LiveCluster:
     def group(self, name: str, *, sent: bool = False) -> LiveGroup:
         """A group as its coordinator describes it.
 
-        Args:
-            name: The group.
-            sent: Also what its members sent as they joined, which takes two more connections. Brokers before Kafka 2.4
-                don't tell; then the members lack it.
+        With `sent`, members have what they sent as they joined: two more connections. Before Kafka 2.4 they lack it.
 
         Raises:
             NoSuchGroup: The cluster has no such group.
@@ -141,11 +135,7 @@ class LiveCluster:
         )  # fmt: skip
 
     def _coordinated(self, ask: Callable[[], T], what: str) -> T:
-        """What a coordinator answers, which may still be starting.
-
-        Raises:
-            ClusterError: It is starting for `_COORDINATOR_S`.
-        """
+        """What a coordinator answers; ClusterError if it is still starting after `_COORDINATOR_S`."""
         deadline = time.monotonic() + _COORDINATOR_S
         while True:
             try:
@@ -181,11 +171,7 @@ class LiveCluster:
         return live
 
     def topics(self, wanted: Collection[str]) -> LiveTopics:
-        """Partition counts and racks of topics; absent topics are left out.
-
-        Raises:
-            AccessRefused: The user may not see one of them.
-        """
+        """Partition counts and racks of topics that exist. Raises AccessRefused if the user may not see one of them."""
         if not wanted:
             return LiveTopics({})
         racks = {node.node_id: node.rack for node in brokers(self.connection)}
@@ -214,11 +200,7 @@ class LiveCluster:
         )
 
     def positions(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
-        """What a group has committed of topic-partitions, and where they end.
-
-        Raises:
-            AccessRefused: The user may not see one of the topics.
-        """
+        """Committed and end offsets of topic-partitions. Raises AccessRefused if the user may not see a topic."""
         if not owned:
             return {}
         wanted = [KafkaTopicPartition(*tp) for tp in owned]
@@ -230,11 +212,9 @@ class LiveCluster:
         return {TopicPartition(*tp): Position(offsets.get(tp), ends[tp].offset) for tp in wanted}
 
     def committed(self, group: str, topics: Collection[str] = ()) -> dict[TopicPartition, Position]:
-        """All that a group has committed, of partitions that exist, and where these end.
+        """Committed and end offsets of all existing partitions in which a group has committed.
 
-        Args:
-            group: The group.
-            topics: Topics that it reads. Of others, a broker leaves out those that the user may not see.
+        Of topics beside `topics`, a broker leaves out those that the user may not see.
 
         Raises:
             AccessRefused: The user may not see the group, or one of `topics`.
@@ -245,12 +225,9 @@ class LiveCluster:
         return self.positions(group, [TopicPartition(*tp) for tp in offsets if tp.partition < there.get(tp.topic, 0)])
 
     def log(self, group: str, most: int = MOST_READ, progress: Callable[[float], None] | None = None) -> Log:
-        """A group's records in the coordinator's log.
+        """A group's records in the last `most` offsets of the coordinator's log.
 
-        Args:
-            group: The group.
-            most: Offsets to read, the last ones.
-            progress: Called with the share read so far, 0 to 1.
+        `progress` is called with the share read so far, 0 to 1.
 
         Raises:
             AccessRefused: The user may not read the log.

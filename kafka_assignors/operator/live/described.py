@@ -50,8 +50,8 @@ def describe(connection: Connection, group: str, timeout_s: float = 5) -> Descri
     """Ask a group's coordinator for it.
 
     Raises:
-        AccessRefused, ConfigError, OSError, ValueError: As `kafka_assignors.connection.brokers`; WireError, which is a
-            ValueError: an answer in another form.
+        AccessRefused, ConfigError, OSError: The cluster refuses the user, or doesn't answer in time.
+        ValueError: An answer in another form, such as WireError.
     """
     name = _text(group)
     answer = Reader(request(connection, _FIND_COORDINATOR, 2, name + b"\0", timeout_s), "coordinator")

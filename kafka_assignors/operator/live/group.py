@@ -91,7 +91,7 @@ class LiveTopics:
     Args:
         counts: Topic -> partition count; absent topics are left out.
         racks: Topic -> per partition its replicas' racks; empty if the brokers have no racks.
-        leaders: Topic -> per partition its leader's rack; empty likewise.
+        leaders: Topic -> per partition its leader's rack; empty if the brokers have no racks.
         ids: Topic -> its id, as Kafka prints it; topics on brokers without ids are left out.
     """
 
@@ -106,7 +106,6 @@ class Change:
     """A change of the group or its topics.
 
     Args:
-        add: Number of members that join.
         remove: Members that leave: client ids, instance ids or member ids; or one number.
         partitions: Topic -> its partition count after the change.
         joining: Client ids of further members that join. Assignors order members by member id, which the coordinator
@@ -128,18 +127,14 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
 
     Member ids are the members' names, because plans are read by people, and names have the order of member ids.
 
-    Args:
-        live: A group at rest, see `LiveCluster.group_at_rest`.
-        topics: The topics that its members subscribe to.
-        change: The change before that rebalance.
-        ids: Keep the real member ids, in the coordinator's order: Java's sticky assignors iterate over members in the
-            order of their ids' hashes, and over those in one bucket in the order in which the coordinator lists them.
-            The ids of new members are unknown, so their names stand for them. Where all members are static, new ones
-            are too, and their names are their instance ids.
+    With `ids` they are the real ones, in the coordinator's order: Java's sticky assignors iterate over members in the
+    order of their ids' hashes, and over those in one bucket in the order in which the coordinator lists them. The ids
+    of new members are unknown, so their names stand for them. Where all members are static, new ones are too, and their
+    names are their instance ids.
 
     Raises:
         ConfigError: The change does not fit the group; the message names valid values.
-        ClusterError: The group is in a rebalance.
+        ClusterError: The group is in a rebalance; `LiveCluster.group_at_rest` reads one that isn't.
     """
     if live.rebalancing:
         raise ClusterError(
@@ -288,7 +283,7 @@ def from_generation(value: GroupCommitted) -> LiveGroup:
 
 
 def from_broker_log(name: str, records: Iterable[Decoded], topic_names: Mapping[str, str]) -> LiveGroup:
-    """The KIP-848 group of a name from its records in the coordinator's log, in order; see `from_broker_group`."""
+    """The KIP-848 group of a name after its records in the coordinator's log, in order."""
     group = BrokerGroup(name)
     for record in records:
         if isinstance(record, BrokerAssigned):
@@ -297,17 +292,12 @@ def from_broker_log(name: str, records: Iterable[Decoded], topic_names: Mapping[
 
 
 def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> LiveGroup:
-    """A KIP-848 group as the records left it.
+    """A KIP-848 group as the records left it; members are listed as they joined.
 
-    A static member that is away keeps the partitions that it shall have when it returns.
-
-    Args:
-        group: The group.
-        topic_names: Topic id as Kafka prints it -> name; partitions of unknown topics are left out.
-
-    Returns:
-        The group. Its state is ``Empty``, ``Stable``, ``Assigning`` (the broker has yet to compute a target), or
-        ``Reconciling`` (a member has yet to give up or to take partitions). Members are listed as they joined.
+    `topic_names` is topic id, as Kafka prints it -> name; partitions of unknown topics are left out. A static member
+    that is away keeps the partitions that it shall have when it returns. The state is ``Empty``, ``Stable``,
+    ``Assigning`` (the broker has yet to compute a target), or ``Reconciling`` (a member has yet to give up or to take
+    partitions).
     """
     names = {**group.names, **topic_names}
     members = []

@@ -58,15 +58,11 @@ def led(
     name: str = "",
     options: Mapping[str, Any] | None = None,
 ) -> Led:
-    """What a classic group's next leader will assign with.
+    """What a classic group's next leader will assign with, after `change`.
 
-    Args:
-        live: A group at rest, read with `LiveCluster.group(…, sent=True)`.
-        topics: The topics that its members subscribe to.
-        change: The change before that rebalance.
-        name: An assignor; "": the elected one. What members send is known of the elected one alone: under another one,
-            they are planned with its defaults.
-        options: Options that hold in place of those that members sent.
+    `live` is at rest, read with `LiveCluster.group(…, sent=True)`. `name` is an assignor; "": the elected one. What
+    members send is known of the elected one alone: under another one, they are planned with its defaults. `options`
+    hold in place of those that members sent.
 
     Raises:
         UnknownName, ConfigError: There is no such assignor or option; or the change does not fit the group.

@@ -87,12 +87,7 @@ class LogMeter:
         return not self._fresh
 
     def add(self, records: Iterable[Logged], now_s: float) -> None:
-        """Take new records, in order.
-
-        Args:
-            records: Records since the last call.
-            now_s: A clock that never goes back, in seconds.
-        """
+        """Take the records since the last call, in order; `now_s` is of a clock that never goes back."""
         before = self._fresh
         for record in records:
             self._fresh += add(self._generations, record)

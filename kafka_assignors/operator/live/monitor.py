@@ -37,9 +37,9 @@ class Reading:
 
     Args:
         live: None until the group had its first generation.
-        gap: See `plan_gap`; up to `GAP_S` old while the group has rebalance after rebalance.
+        gap: Partitions that a plan would move; up to `GAP_S` old while the group has rebalance after rebalance.
         may_miss: Whether rebalances may be missed: the group is polled, its log may not be read.
-        rebalances: Those since the reading before; see `LogMeter.rebalances`. Empty if the group is polled.
+        rebalances: Those counted since the reading before. Empty if the group is polled.
     """
 
     group: str
@@ -55,7 +55,6 @@ class Monitor:
 
     Args:
         cluster: The cluster, which stays open.
-        groups: The groups.
         note: Called with a sentence that the user should read, once per event.
         planning: Whether to plan each reading's `gap`; it is None otherwise.
         waiting: Whether a group may begin later; it is noted, and has no reading until its first generation.

@@ -37,7 +37,6 @@ class GroupLine:
         kind: ``classic``, ``consumer`` (KIP-848), ``share``, …
         state: As Kafka names it: ``Stable``, ``Empty``, …
         protocol: The elected assignor, or the broker's; "" if there is none.
-        members: Their number.
         lag: Records between the committed offsets and the ends of the partitions, in all; of partitions with a
             committed offset. Of a group without members, topics that the user may not see are left out.
         uncommitted: Assigned partitions without a committed offset.
@@ -77,12 +76,9 @@ def chosen(groups: Collection[str], patterns: Sequence[str]) -> list[str]:
 
 
 def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
-    """The groups of a cluster that patterns mean now, and whose members can be read; see `chosen`.
+    """The groups of a cluster that names or shell patterns (none: all) mean now, and whose members can be read.
 
-    Args:
-        cluster: The cluster. It is asked for its groups only if that is needed: a name means itself.
-        patterns: Names or shell patterns; all groups without.
-        waiting: Whether a name is taken that no group has.
+    With `waiting`, a name is taken that no group has. The cluster is asked for its groups only if that is needed.
 
     Raises:
         NoSuchGroup: A pattern fits no group that can be read, or there is none.
@@ -99,12 +95,7 @@ def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = 
 
 
 def overview(cluster: LiveCluster, patterns: Sequence[str], note: Callable[[str], None]) -> list[GroupLine]:
-    """The groups that patterns mean; see `chosen`.
-
-    Args:
-        cluster: The cluster.
-        patterns: Names or shell patterns.
-        note: Called with a sentence that the user should read.
+    """The groups that names or shell patterns mean. `note` is called with sentences that the user should read.
 
     Raises:
         NoSuchGroup: A pattern fits none.
@@ -165,7 +156,7 @@ def _line(cluster: LiveCluster, name: str, kind: str, log: Log | None) -> GroupL
 
 
 def _logged(cluster: LiveCluster, name: str, kind: str, log: Log) -> tuple[LiveGroup | None, int | None]:
-    """A KIP-848 group after its last record, None of a classic one; and `rebalanced_ms`."""
+    """A KIP-848 group after its last record (None for a classic one), and its `rebalanced_ms`."""
     targets = Targets(cluster.topic_names)
     group_generations = generations(targets.take(log.records))
     return targets.group(name) if kind == "consumer" else None, rebalanced_ms(group_generations, whole=log.whole)

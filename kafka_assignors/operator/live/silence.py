@@ -44,13 +44,10 @@ class Silence:
         self._since: dict[str, _Since] = {}
 
     def look(self, owned: Mapping[str, Mapping[TopicPartition, Position]], now_s: float) -> dict[str, Silent]:
-        """The silent members.
+        """The silent members; `owned` is member id -> the positions of its partitions.
 
-        A member's time begins anew when one of its committed offsets changes, or its partitions do.
-
-        Args:
-            owned: Member id -> the positions of its partitions.
-            now_s: A clock that never goes back, in seconds.
+        A member's time begins anew when one of its committed offsets changes, or its partitions do. `now_s` is of a
+        clock that never goes back.
         """
         silent_members, kept = {}, {}
         for member, positions in owned.items():

@@ -48,7 +48,6 @@ class Certificate:
     """Prices that prove an optimum.
 
     Args:
-        objective: The goals that the prices prove.
         prices: member id -> price of a partition there: three parts, one per goal in the objective's order. Spread
             as the first goal needs none.
         cells: With spread first, topic -> member id -> price of one of the topic's partitions there, in topics whose
@@ -66,13 +65,10 @@ def check(
     certificate: Certificate,
     topics: copartitioned.Sets = (),
 ) -> list[Breach]:
-    """Check that a certificate proves an assignment optimal.
+    """Check that a certificate, from any source, proves an assignment optimal.
 
-    Args:
-        group: The group, with its claims.
-        assignment: member id -> topic -> partition ids; complete, so not a round that withholds partitions.
-        certificate: The proof, from any source.
-        topics: Sets of co-partitioned topics, whose bundles the prices are of.
+    The assignment, member id -> topic -> partition ids, is complete: it is no round that withholds partitions. With
+    sets of co-partitioned `topics`, the prices are of their bundles.
 
     Returns:
         Empty if the assignment is proven optimal. Otherwise the violations of `invariants.violations`; if there are
@@ -212,12 +208,7 @@ def _less(a: Ints, b: Ints) -> Bools:
 
 
 def positions(indexed: Indexed, assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Ints:
-    """An assignment as int[P]: the number of each position's owner, or `UNASSIGNED`.
-
-    Args:
-        indexed: The group as integers.
-        assignment: A valid assignment of that group; partitions may be missing.
-    """
+    """A valid assignment as int[P]: the number of each position's owner; `UNASSIGNED` for partitions that it lacks."""
     owner = np.full(indexed.size, UNASSIGNED)
     for m, member in enumerate(indexed.members):
         for topic, ids in assignment[member.member_id].items():

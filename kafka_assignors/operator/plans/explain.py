@@ -38,13 +38,7 @@ Withheld = Mapping[TopicPartition, tuple[str, ...]]
 
 
 def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
-    """A decision as lines of text.
-
-    Args:
-        plan: The decision.
-        moves: Its moves.
-        withheld: Partitions that no member gets -> the members that must revoke them first.
-    """
+    """A decision as lines of text; `withheld` partitions are told with the members that must revoke them first."""
     return "\n".join(_lines(plan, moves, withheld))
 
 

@@ -28,12 +28,7 @@ def withheld(decision: Decision, claims: Claims) -> Mapping[TopicPartition, tupl
 
 
 def moves(decision: Decision, claims: Claims) -> tuple[Move, ...]:
-    """Every partition whose new owner does not hold it yet, by topic and partition.
-
-    Args:
-        decision: The decision.
-        claims: The claims of its group, resolved.
-    """
+    """Every partition whose new owner does not hold it yet, by topic and partition."""
     indexed, holder = claims.indexed, claims.holder
     then = positions(indexed, decision.target)
     moving = np.flatnonzero((then != UNASSIGNED) & (then != holder))

@@ -17,7 +17,7 @@ _FAR = 1 << 61
 
 
 def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | None:
-    """Prices of an assignment: shortest distances in its residual graph.
+    """Prices of an assignment: shortest distances in its residual graph; None if a better assignment exists.
 
     The price of a member with load L lies between 2L - 1, which its last partition added to the sum of squares, and
     2L + 1, which another partition would add. A class has a price, too: members that may get or keep a partition of
@@ -25,17 +25,11 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     and fall until these conditions hold. If they converge, they prove the optimum; if the assignment is not optimal, a
     price falls below its minimum.
 
-    Args:
-        claims: The group and its resolved claims.
-        owner: int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers.
-        objective: The objective of the proof.
-
-    Returns:
-        The certificate, or None if a better assignment exists.
+    `owner` is int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers.
 
     Cost: O(P), then O(classes * racks + sets of readers * kinds + pairs of a class and a member that has or had some of
-    it) per round. At most
-    as many rounds as classes and members, a few dozen in practice. The graph does not grow with partitions.
+    it) per round. At most as many rounds as classes and members, a few dozen in practice. The graph does not grow with
+    partitions.
     """
     indexed = claims.indexed
     members = len(indexed.members)

@@ -37,11 +37,9 @@ class TopicBounds:
     """The lower bound of every topic, and their sum.
 
     Args:
-        claims: The group, its claims resolved.
         price: int[M, 3], a price per member.
         cells: topic -> member id -> price of a partition there, for topics whose partitions differ in cost. A missing
             price is the member's.
-        racks: The rack costs.
         in_rack: int[3], one unit of rack cost as a vector.
         per_move: int[3], a move as a vector.
     """

@@ -22,11 +22,7 @@ _FAR = 1 << 61
 class Scale:
     """The three parts of a price as one number: one unit of a part outweighs the sum of the next over any path.
 
-    Args:
-        square: One unit of squared load.
-        second: One unit of the second part.
-        rack: One unit of rack cost.
-        move: One move.
+    The fields are one unit of squared load, of the second part and of rack cost, and one move.
     """
 
     square: int
@@ -52,13 +48,8 @@ class Scale:
 def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | None:
     """Prices of an assignment: shortest distances in its residual graph, as in `prices.certify`.
 
-    Args:
-        claims: The group and its resolved claims.
-        owner: int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers.
-        objective: The objective of the proof, spread first.
-
-    Returns:
-        The certificate, or None if a better assignment exists.
+    `owner` is int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers. Spread is
+    the first goal of `objective`. None if a better assignment exists.
 
     Cost: O(P), then O(pairs of a topic and a subscriber, and of a class and a subscriber of a topic with several
     classes) per round.

@@ -32,9 +32,7 @@ class Size:
     """A group of some size.
 
     Args:
-        members: Number of members.
         greatest: The greatest load: partitions, or work / capacity under ``weighted``.
-        mean: The mean load.
         least: Lower bound on the greatest load over all assignments.
         idle: Members without a partition.
         moves: Partitions that change their owner when the group comes from the size before, on the way from its
@@ -61,14 +59,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Sizing:
-    """A group at several sizes; ``str(sizing)`` is a table.
-
-    Args:
-        strategy: Name of the strategy.
-        options: Its options.
-        now: The group's current number of members.
-        sizes: One row per size, ascending.
-    """
+    """A group at several sizes, ascending; `now` is its current number of members. ``str(sizing)`` is a table."""
 
     strategy: str
     options: Mapping[str, Any]
@@ -111,11 +102,7 @@ class Sizing:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Sizing:
-        """The sizing that `to_json` wrote.
-
-        Raises:
-            ConfigError: The text is not a sizing, or its version is unknown.
-        """
+        """The sizing that `to_json` wrote. Raises ConfigError if the text is none, or its version is unknown."""
         try:
             value = json.loads(text)
             right_format = value["format"] == FORMAT and value["version"] == VERSION
@@ -130,16 +117,11 @@ class Sizing:
 
 
 def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
-    """A group at several sizes.
+    """A group, with at least one member, at several sizes, in any order.
 
     A smaller group keeps its first members, in the order of their instance ids and client ids. In a larger one, each
     new member has the subscription, rack and capacity of one of the current members, in turn. A size starts from the
     assignment of the size before it, on the way from the current size.
-
-    Args:
-        group: The group, with at least one member.
-        made: The strategy with its options.
-        sizes: Numbers of members, in any order.
 
     Raises:
         ConfigError: A size is not a whole number of 1 or above, or there is none.
@@ -174,11 +156,8 @@ def _checked(sizes: Iterable[int]) -> list[int]:
 class _Step:
     """The group at one size, settled.
 
-    Args:
-        made: The strategy; its capacities are those of the current members.
-        group: The group at its current size.
-        members: Its members at this size, with what they hold before.
-        gone: Partitions of members that have just left.
+    `group` is at its current size, and `made` has the capacities of its members. `members` are those at this size, with
+    what they hold before; `gone` is the number of partitions of members that have just left.
     """
 
     def __init__(self, made: Strategy, group: Group, members: Sequence[Member], gone: int) -> None:

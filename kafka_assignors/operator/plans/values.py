@@ -42,9 +42,7 @@ class Move:
     """A partition that gets a new owner.
 
     Args:
-        partition: The topic-partition.
         old: The member that holds it; None if no member does, or if several claim it.
-        new: The new owner.
         kind: ``spread``, ``balance``, ``racks``, ``exchange`` (its owner gets other partitions instead), ``unowned``,
             ``disputed``, ``unsubscribed`` (its owner left the topic), ``leaving`` (its owner leaves the group),
             ``standby`` (its owner is a standby), or ``rule`` (the strategy does not optimise).
@@ -64,8 +62,6 @@ class Decision:
 
     Args:
         group: The group, with its claims.
-        strategy: Name of the strategy.
-        options: The strategy's options.
         generations: member id -> generation in its subscription; see `Decoded`.
         assignment: member id -> topic -> ascending partition ids, for this rebalance.
         target: The assignment after the last rebalance. If this rebalance withholds partitions, it is the assignment of

@@ -48,12 +48,7 @@ class Program:
     def possible(self, limit: Mapping[str, Fraction], moves: int | None = None) -> bool | None:
         """Whether an assignment is within limits, with so many moves away from a holder that may keep its partition.
 
-        Args:
-            limit: member id -> the most work.
-            moves: None for any number.
-
-        Returns:
-            None if it is not known.
+        `limit`: member id -> the most work. `moves`: None for any number. The answer is None if it is not known.
         """
         answer = self._solved(limit, dict.fromkeys(self.able, 1.0) if moves is not None else {})
         if answer is None or (answer.status == 1 and answer.x is None):
@@ -121,12 +116,7 @@ class Program:
 
 
 def cheapest_cover(items: Sequence[tuple[Fraction, Fraction]], excess: Fraction) -> Fraction:
-    """Lower bound on the cost of items whose works cover an excess.
-
-    Args:
-        items: Work and cost of each.
-        excess: Above 0.
-    """
+    """Lower bound on the cost of items, each given as work and cost, whose works cover an excess above 0."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if sum((work for work, _ in items), Fraction(0)) < excess:

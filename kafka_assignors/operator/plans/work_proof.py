@@ -259,13 +259,7 @@ def _holders(members: Sequence[Member], able: Mapping[Name, Any]) -> dict[Name, 
 
 
 class _Check:
-    """The claims of one plan.
-
-    Args:
-        world: The group.
-        plan: The plan.
-        load: What it claims.
-    """
+    """The claims of one plan, `load`, against the model of its group."""
 
     def __init__(self, world: _World, plan: Decision, load: Load) -> None:
         self.world, self.plan, self.load = world, plan, load
@@ -447,7 +441,7 @@ class _Check:
             yield Breach("frontier", (), None, f"{text}that is impossible")
 
     def _verdict(self) -> Iterator[Breach]:
-        """The rule of docs/load.md. What is compared is the plan's target, and what there is without moves."""
+        """The rule of docs/load.md, which compares the plan's target with the assignment without moves."""
         load, world, options = self.load, self.world, self.world.options
         if (load.verdict is not None) != bool(options.get("hysteresis") and world.able):
             yield Breach("verdict", (), None, "a verdict belongs to the option hysteresis, and to nothing else")
@@ -610,7 +604,7 @@ def _mine(world: _World) -> dict[str, list[Name]]:
 
 
 def _verdicts(now: float, then: float, bound: float, options: Mapping[str, Any], *, act: bool) -> set[tuple[bool, str]]:
-    """What the rule of docs/load.md says; several texts where a number is about to be rounded the other way."""
+    """Verdicts by the rule of docs/load.md; several texts where a number is close to being rounded the other way."""
     verdicts = set()
     for up, down in product((1 - 1e-9, 1.0, 1 + 1e-9), repeat=2):
         verdicts |= _verdict_of(now * up, then * down, bound, options, act=act)
@@ -640,7 +634,7 @@ def _verdict_of(
 
 
 def _advice(world: _World, load: Load) -> set[str]:
-    """What a bound above the mean is told with; several texts where a number is about to be rounded the other way."""
+    """Advice for a bound above the mean; several texts where a number is close to being rounded the other way."""
     everything = sum(world.capacity.values(), Fraction(0))
     if not world.work or not everything:
         return set()

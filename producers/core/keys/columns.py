@@ -72,16 +72,9 @@ def _crc32_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[A
 def partitions_column(
     data: NDArray[np.uint8], offsets: NDArray[Any], n: int, preset: str = "java"
 ) -> NDArray[np.int32]:
-    """`partition_for_key` of many keys.
+    """`partition_for_key` of many keys; `data` and `offsets` as in `murmur2_column`.
 
-    Args:
-        data: uint8[bytes].
-        offsets: integer[keys + 1], ascending; key i is ``data[offsets[i]:offsets[i + 1]]``.
-        n: Number of partitions.
-        preset: One of `PRESETS`.
-
-    Returns:
-        int32[keys]; -1 for an empty key if the preset treats it as no key.
+    Returns int32[keys]; -1 for an empty key if the preset treats it as no key.
 
     Raises:
         ConfigError: `n` is not a positive int; UnknownName: no such preset.

@@ -9,13 +9,7 @@ from .keyed import PRESETS, check_count
 
 
 class Default(NamedTuple):
-    """A rule, and the clients that use it by default.
-
-    Args:
-        rule: In words.
-        preset: One of `PRESETS`; None: the rule ignores the key.
-        clients: Their names.
-    """
+    """A rule in words, its preset (None: it ignores the key), and the clients that use it by default."""
 
     rule: str
     preset: str | None
@@ -42,14 +36,9 @@ Source: apache/kafka ``BuiltInPartitioner``; dpkp/kafka-python ``partitioner/def
 
 
 def placed_by_default(key: bytes, n: int) -> Mapping[str, int | None]:
-    """The partition of a key for each client's default partitioner.
+    """The partition, among `n`, of a serialized key for each client's default partitioner.
 
-    Args:
-        key: Serialized key.
-        n: Number of the topic's partitions.
-
-    Returns:
-        client -> partition; None: any partition, because the client ignores this key.
+    Returns client -> partition; None: any partition, because the client ignores this key.
 
     Raises:
         ConfigError: `n` is not a positive int.

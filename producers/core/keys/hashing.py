@@ -67,11 +67,7 @@ def _int32(number: float) -> int:
 
 
 def jump(h: int, n: int) -> int:
-    """Jump consistent hash: growing from n to m buckets moves only (m - n) / m of the hashes.
-
-    Args:
-        h: A hash, any non-negative int below 2**64.
-        n: Buckets, at least 1.
+    """Jump consistent hash: growing from n to m buckets moves only (m - n) / m of the hashes. 0 <= h < 2**64, n >= 1.
 
     Cost: O(log n).
     Source: Lamping and Veach 2014, "A Fast, Minimal Memory, Consistent Hash Algorithm".

@@ -39,15 +39,9 @@ class HotKeys:
         self._placed: dict[int, float] = {}  # place -> recent records of hot keys
 
     def place(self, key: bytes, home: int, n: int) -> int:
-        """The place of the next record of a key.
+        """The place of a key's next record, 0..n-1: `home`, which its hash gives.
 
-        Args:
-            key: Key bytes.
-            home: Its place by its hash, 0..n-1.
-            n: Number of places.
-
-        Returns:
-            `home`; for a hot key, the place with the fewest hot records among the `ways` places from `home` on.
+        For a hot key, the place with the fewest hot records among the `ways` places from `home` on.
         """
         self._count(key)
         if not self._is_hot(key):

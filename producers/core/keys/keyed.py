@@ -79,11 +79,7 @@ PRESETS |= {
 
 
 def preset_named(name: str) -> Preset:
-    """Look up a preset by name.
-
-    Raises:
-        UnknownName: There is no such preset; the message lists the known ones.
-    """
+    """Look up a preset by name; raises `UnknownName`, which lists the known ones."""
     try:
         return PRESETS[name]
     except (KeyError, TypeError):
@@ -91,11 +87,7 @@ def preset_named(name: str) -> Preset:
 
 
 def check_count(n: object, what: str = "n (number of partitions)") -> int:
-    """Validate and return a number of partitions.
-
-    Raises:
-        ConfigError: Not an int of at least 1.
-    """
+    """Validate and return a number of partitions; raises `ConfigError` unless it is an int of at least 1."""
     if type(n) is not int or n < 1:
         raise ConfigError(f"{what} must be an int of at least 1, not {n!r}")
     return n
@@ -130,15 +122,9 @@ def partition_for_key(key: bytes | bytearray | memoryview, n: int, preset: str =
 class KeyMemo:
     """Caches the placement of keys, for hashes in Python, which cost ten times as much as a look-up.
 
-    Args:
-        index: Places keys.
-
     A memo belongs to one topic with one number of partitions. It keeps at most `MEMO_KEYS` keys of at most
     `MEMO_KEY_BYTES`, then is cleared: exact LRU order would cost more per record than it saves. Threads may share it: a
-    race computes a key twice, with the same result.
-
-    Attributes:
-        placed: key -> partition, for callers that look it up before they call.
+    race computes a key twice, with the same result. Callers may look a key up in `placed` (key -> partition) first.
     """
 
     __slots__ = ("_index", "placed")
@@ -151,17 +137,15 @@ class KeyMemo:
         return len(self.placed)
 
     def place(self, key: bytes, n: int) -> int:
-        """Place a key over `n` partitions, the same number each time. Cost: one look-up for a cached key, else the
-        hash.
+        """Place a key over `n` partitions, always the same number. Cost: one look-up for a cached key, else the hash.
 
-        Raises:
-            TypeError: The key is not bytes. Mutable keys would invalidate the memo.
+        Raises `TypeError` if the key is not bytes: mutable keys would invalidate the memo.
         """
         partition = self.placed.get(key)
         return self.learn(key, n) if partition is None else partition
 
     def learn(self, key: bytes, n: int) -> int:
-        """As `place`, for a key that the caller did not find in `placed`."""
+        """Place a key that the caller did not find in `placed`."""
         if type(key) is not bytes:
             raise TypeError(f"a memo stores bytes, not {type(key).__name__}")
         partition = self._index(key, n)

@@ -52,7 +52,7 @@ def _lanes(h: int, block: int, words: int) -> int:
     """Hash up to 64 words, many at once.
 
     The steps that mix a word before it meets h are independent of other words. So every second word becomes a 64-bit
-    lane of one long int, with room for a product, and Python multiplies all lanes at once; likewise the words between.
+    lane of one long int, with room for a product, and Python multiplies all lanes at once; then the words between.
     """
     pairs = words + 1 >> 1
     mask = _LANE_MASKS[pairs]
@@ -70,11 +70,7 @@ def _lanes(h: int, block: int, words: int) -> int:
 
 
 def as_bytes(key: object) -> bytes:
-    """Convert the key to bytes.
-
-    Raises:
-        TypeError: Not bytes, bytearray or memoryview; the caller must encode a str.
-    """
+    """Convert the key to bytes; raises `TypeError` for other types: the caller must encode a str."""
     if isinstance(key, (bytes, bytearray, memoryview)):
         return bytes(key)
     hint = "; encode it first" if isinstance(key, str) else ""
@@ -82,13 +78,10 @@ def as_bytes(key: object) -> bytes:
 
 
 def murmur2(key: bytes | bytearray | memoryview) -> int:
-    """Hash key bytes as Java's producer does.
+    """Hash key bytes as Java's producer does; an empty key is a key.
 
-    Args:
-        key: Any length; an empty key is a key.
-
-    Returns:
-        A signed 32-bit number, as Java prints it. (kafka-python's function of this name gives the same bits unsigned.)
+    Returns a signed 32-bit number, as Java prints it. (kafka-python's function of this name gives the same bits
+    unsigned.)
 
     Raises:
         TypeError: Not bytes, bytearray or memoryview.

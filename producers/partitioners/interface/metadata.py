@@ -32,9 +32,7 @@ class CachedTopic:
     """A snapshot of one topic, with the rule and the key placement of its records.
 
     Args:
-        source: The return value of `_source`.
-        leader_ids: The return value of `_leader_ids` before the view was made.
-        view: The topic.
+        source, leader_ids: From `_source` and `_leader_ids`, before the view was made.
         rule: Places records without a key; None: the partitioner's `choose` places all records.
         keys: Places records with a key, unless `rule` is None; None: keys are ignored.
     """
@@ -87,7 +85,6 @@ class TopicCache:
     Args:
         make_rule: Creates the rule for one topic's records without a key; None: there is no rule.
         keys: View -> the placement of its keys.
-        leaders: Whether views have leaders.
         by_choose: Whether the partitioner's `choose` places all records, and calls rules and keys itself.
 
     Attributes:

@@ -153,16 +153,11 @@ class CheckedPartitioner(Partitioner):
         self._again[get_ident()] = topic, prev_partition
 
     def undo(self, record: Record, partition: int) -> Callable[[], None]:
-        """An undo function for this thread's last choice, for clients that may reject a record after it was placed.
+        """A function that undoes this thread's last choice, for clients that may reject a record after it was placed.
 
-        Args:
-            record: The record that was placed.
-            partition: The partition it was placed on.
-
-        Returns:
-            A function to call, in any thread, if the client's queue was full or it rejected the record. Later records
-            are then placed and counted as if this one had never come; it may be sent again or not. The hook
-            (`on_choice`) was called for it nevertheless. A subclass that keeps state about records extends this.
+        Call it, in any thread, if the client's queue was full or it rejected the record. Later records are then placed
+        and counted as if this one had never come; it may be sent again or not. The hook (`on_choice`) was called for it
+        nevertheless. A subclass that keeps state about records extends this.
         """
         undo, counters = undo_by(self._placed_by(record), record, partition), self._counters
         if counters is None:

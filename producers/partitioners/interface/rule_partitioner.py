@@ -18,10 +18,6 @@ from .topic_rule import TopicRule
 class RulePartitioner(CheckedPartitioner):
     """Records with a key by `_keys`, if a subclass defines it; all others by the rule that each topic owns.
 
-    Args:
-        make_rule: Creates the rule of one topic.
-        on_choice, counters: See `CheckedPartitioner`.
-
     A subclass with its own `choose` is asked for every record, as with `CheckedPartitioner`, and may delegate records
     to ``super().choose``.
     """
@@ -109,7 +105,6 @@ class RulePartitioner(CheckedPartitioner):
         return placed_by.choose(view, record.size)
 
     def _placement(self, view: TopicView, record: Record) -> KeyPlacement | TopicRule:
-        """The key placement or rule for this record."""
         key = record.serialized_key
         keyless = not self._null_is_empty if key is None else self._empty_is_null and not len(key)
         keys = None if keyless else self._keys(view)

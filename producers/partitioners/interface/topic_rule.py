@@ -12,11 +12,7 @@ from ...core.topic import TopicView
 class TopicRule:
     """The rule of one topic, called by one thread at a time.
 
-    Args:
-        rule: Places the topic's records without a key.
-
-    Attributes:
-        lock: Held while the rule is called, also by code that calls `rule` itself; None: the rule is thread-safe.
+    Code that calls `rule` itself must hold `lock`, too; None: the rule is thread-safe.
     """
 
     __slots__ = ("lock", "rule")
@@ -26,16 +22,16 @@ class TopicRule:
         self.lock = None if rule.thread_safe else threading.Lock()
 
     def choose(self, view: TopicView, size: int) -> int:
-        """See `Rule.choose`."""
+        """The partition of one record."""
         with self.lock or nullcontext():
             return self.rule.choose(view, size)
 
     def choose_again(self, view: TopicView, size: int, previous: int) -> int:
-        """See `Rule.choose_again`."""
+        """The partition of a record that was placed on `previous` and would open a new batch there."""
         with self.lock or nullcontext():
             return self.rule.choose_again(view, size, previous)
 
     def take_back(self, size: int, partition: int) -> None:
-        """See `Rule.take_back`."""
+        """Undo one choice."""
         with self.lock or nullcontext():
             self.rule.take_back(size, partition)

@@ -15,21 +15,20 @@ from .names import VERSION, get
 
 
 def calling_coordinator() -> Any:
-    """The coordinator that calls an assignor: while its consumer is created, joins the group or leads it.
+    """The ``ConsumerCoordinator`` that calls an assignor: while its consumer is created, joins the group or leads it.
 
-    Returns:
-        kafka-python's ``ConsumerCoordinator``; None if it is not on the call stack of this thread.
+    None if it is not on the call stack of this thread.
     """
     return next((this for this in _callers() if hasattr(type(this), "group_protocols")), None)
 
 
 def calling_fetcher() -> Any:
-    """What hands out the records of the consumer that is being made, joins or polls; None if it isn't in the stack."""
+    """The fetcher, which hands out records, of the consumer that is made, joins or polls; None if not on the stack."""
     return next((fetcher for this in _callers() if (fetcher := getattr(this, "_fetcher", None)) is not None), None)
 
 
 def fetcher_of(consumer: Any) -> Any:
-    """What hands out a consumer's records; None if it isn't known."""
+    """A consumer's fetcher, which hands out its records; None if it isn't known."""
     return get(consumer, "_fetcher", None)
 
 
@@ -52,11 +51,7 @@ def _callers() -> Iterable[Any]:
 
 
 def coordinator_of(consumer: Any) -> Any:
-    """A consumer's coordinator.
-
-    Raises:
-        ConfigError: It is not a ``KafkaConsumer`` of a supported version.
-    """
+    """A consumer's coordinator; raises `ConfigError` unless it is a ``KafkaConsumer`` of a supported version."""
     if (coordinator := get(consumer, "_coordinator", None)) is None:
         given = f"the class {consumer.__name__}" if isinstance(consumer, type) else type(consumer).__name__
         raise ConfigError(

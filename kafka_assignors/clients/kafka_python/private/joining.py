@@ -36,9 +36,6 @@ def keep_rejoining(coordinator: Any) -> None:
     nothing: no assignment, no heartbeats, no error, even after the coordinator has evicted the member. A third of the
     starts of a small group on a busy machine ended this way. This function renews the request, so the next ``poll``
     joins again.
-
-    Args:
-        coordinator: The coordinator of the consumer whose assignor assigns.
     """
     get(coordinator, "request_rejoin", lambda: None)()
 
@@ -54,25 +51,15 @@ def _needed(consumer: Any, name: str) -> Callable[..., Any]:
 
 
 def must_rejoin(consumer: Any) -> bool:
-    """Whether the consumer's next `rebalance` joins the group. Cheap.
-
-    Raises:
-        ConfigError: This kafka-python does not have the private name.
-    """
+    """Whether the consumer's next `rebalance` joins the group; cheap. `ConfigError` if the private name is missing."""
     return bool(_needed(consumer, "need_rejoin")())
 
 
 def rebalance(consumer: Any, timeout_s: float) -> bool:
     """Do the group part of ``poll`` (join if due, liveness, callbacks) without fetching records.
 
-    Returns as soon as the join is complete, where ``poll`` would wait for records.
-
-    Args:
-        consumer: A subscribed ``KafkaConsumer``.
-        timeout_s: Time limit of the join, seconds. The next call continues a join that outlasts it.
-
-    Returns:
-        Whether the member is in its group's generation.
+    Returns whether the member is in its group's generation, as soon as the join is complete; ``poll`` would wait for
+    records. The next call continues a join that outlasts `timeout_s`.
 
     Raises:
         KafkaError: A fatal response of the coordinator, or an error of a rebalance listener.
@@ -86,11 +73,8 @@ def give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
 
     While a JoinGroup or SyncGroup waits for other members, a broker reads nothing more from its connection, neither a
     commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes that connection; the next
-    request opens another one. Does nothing if a private name is missing.
-
-    Args:
-        coordinator: The consumer's coordinator.
-        before: Its `generation` when it last sent a JoinGroup.
+    request opens another one. Does nothing if a private name is missing. `before` is the consumer's `generation` when
+    it last sent a JoinGroup.
     """
     if not any(missing(coordinator, path) for path in CLOSES):
         run(coordinator, _give_up_join, coordinator, before)
@@ -118,14 +102,10 @@ MEMBER_ID_MS = 500
 
 
 def joining_to_leave(coordinator: Any, protocols: Iterable[tuple[str, Any]], topics: bool) -> list[tuple[str, bytes]]:
-    """What a member sends to join that will leave: its owned partitions, and the generation that assigned them.
+    """What a member sends to join that will leave, in place of `protocols`: its owned partitions, and their generation.
 
-    The generation differs from that of its last join. The coordinator would answer equal bytes with the old assignment.
-
-    Args:
-        coordinator: Its coordinator.
-        protocols: What it would send.
-        topics: Whether it names its topics.
+    That generation is not the one sent with its last join: the coordinator would answer equal bytes with the old
+    assignment. `topics`: whether it names its topics.
     """
     number, _ = generation(coordinator)
     leave_protocols = []

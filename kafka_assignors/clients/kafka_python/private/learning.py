@@ -32,11 +32,7 @@ def learn_before_leading(coordinator: Any) -> None:
 
 
 class _Learning:
-    """A coordinator's connection manager. It delays a leader's JoinGroup response until its metadata are complete.
-
-    Args:
-        coordinator: The owner of the connection manager; weakly referenced.
-    """
+    """A coordinator's connection manager; it delays a leader's JoinGroup response until its metadata are complete."""
 
     def __init__(self, coordinator: Any) -> None:
         self._coordinator, self._manager = weakref.proxy(coordinator), coordinator._manager
@@ -78,11 +74,11 @@ def _undecodable(data: Sequence[bytes]) -> Iterator[tuple[int, str]]:
 
 
 _FEW = 32
-"""Up to so many members, decoding one by one is as fast as together, and needs no NumPy."""
+"""Up to this many members, decoding one by one is as fast as together, and needs no NumPy."""
 
 
 def _decodes(data: bytes) -> bool:
-    """Whether kafka-python, which takes more for a subscription than others, makes a sound one of these bytes."""
+    """Whether kafka-python gets a sound subscription from these bytes; it accepts more bytes than other clients."""
     try:
         decoded = ConsumerProtocolSubscription.decode(data)
         owned = decoded.owned_partitions or ()
@@ -100,8 +96,7 @@ did not name the topic."""
 async def learn(coordinator: Any, topics: Collection[str]) -> None:
     """Wait until the consumer has metadata of all topics, or until `ANSWERS` responses came without them.
 
-    Raises:
-        StaleMetadata: No broker answered within half a session timeout; kafka-python joins again.
+    Raises `StaleMetadata` if no broker answers within half a session timeout; kafka-python joins again.
     """
     cluster, await_for = coordinator._cluster, attrgetter(AWAIT_FOR)(coordinator)
     coordinator._subscription.group_subscribe(topics)

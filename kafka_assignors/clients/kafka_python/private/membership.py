@@ -51,9 +51,7 @@ def is_in_generation(coordinator: Any, generation: int) -> bool:
 def consumable_partitions(coordinator: Any, assigned: Collection[tuple[str, int]]) -> Collection[tuple[str, int]]:
     """The partitions that a consumer may consume at this moment; none once it is fenced.
 
-    Args:
-        coordinator: The consumer's coordinator.
-        assigned: Its last assignment, the fallback if the coordinator does not show what it holds.
+    `assigned`, its last assignment, is the fallback if the coordinator does not show what it holds.
     """
     # A member that is evicted during a join keeps its assignment in memory until the next one arrives.
     if is_fenced(coordinator):

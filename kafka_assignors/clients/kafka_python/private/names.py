@@ -29,12 +29,7 @@ AWAIT_FOR = "_net.await_for" if is_at_least(VERSION, (3, 1)) else "_manager.wait
 
 
 class PrivateName(NamedTuple):
-    """One use of a private name.
-
-    Args:
-        path: Attribute names, from the coordinator on, joined by dots.
-        lost: The consequence if the name is missing.
-    """
+    """One use of a private name: attributes from the coordinator on, joined by dots; and what is lost without it."""
 
     path: str
     lost: str
@@ -51,13 +46,11 @@ GUARD = tuple(
         *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
     )
 )
-"""All private names that `guard` uses."""
 _LEARN = "a leader treats topics that only other members read as absent until it has their metadata"
 LEARN = (
     *("_manager.send", AWAIT_FOR, "_cluster.request_update", "_cluster.set_topics"),
     *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
 )
-"""All private names that `learn_before_leading` uses."""
 _COMMITS = "commits fail while the group rebalances, even for partitions that the member keeps"
 COMMITS = tuple(
     PrivateName(path, _COMMITS)
@@ -69,7 +62,6 @@ COMMITS = tuple(
         *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
     )
 )
-"""All private names that `commits` uses."""
 _WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for records"
 WAITS = ("_net.wait_for" if is_at_least(VERSION, (3, 1)) else "_net", AWAIT_FOR, "need_rejoin")
 """All private names of a coordinator that `Wait` uses; its fetcher has the first two as well."""
@@ -80,13 +72,11 @@ BEATS = (
     "_heartbeat_wakeup.notify",
     "config",
 )
-"""All private names that `Beats` uses."""
 _PHASE = "the members of an eager group stop one after the other, at their next heartbeats"
 PHASE = (
     *("heartbeat.time_to_next_heartbeat", "heartbeat.sent_heartbeat"),
     *("heartbeat.reset_timeouts", "heartbeat.heartbeat_failed", "config"),
 )
-"""All private names that `Phase` uses."""
 _CLOSES = (
     "close() takes up to half a minute during a join that another member holds up, and leaves a ghost in the group"
 )
@@ -98,7 +88,6 @@ LEAVE = (
     *("time_to_next_poll", "need_rejoin", "request_rejoin", "_is_leader", "_disable_heartbeat"),
     *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *(use.path for use in COMMITS)),
 )
-"""All private names that `leaving` uses."""
 USED = (
     *GUARD,
     *COMMITS,

@@ -27,8 +27,7 @@ async def sleep(coordinator: Any, seconds: float) -> None:
 def await_commits(coordinator: Any, timeout_s: float) -> None:
     """Wait until the coordinator has answered all commits that were sent: it answers a connection in order.
 
-    Raises:
-        KafkaError: It doesn't answer in time.
+    Raises `KafkaError` if it doesn't answer in time.
     """
     some = tuple(coordinator._subscription.assigned_partitions())[:1]
     coordinator.fetch_committed_offsets(some, timeout_ms=1000 * timeout_s)
@@ -57,10 +56,9 @@ def commit_later(
 
 
 async def give_up(coordinator: Any) -> None:
-    """Call ``on_partitions_revoked`` for all partitions that are left (or ``on_partitions_lost``), as ``close`` does.
+    """Call ``on_partitions_revoked`` (or ``on_partitions_lost``) for all partitions that are left, as ``close`` does.
 
-    Raises:
-        KafkaError: The callback raised.
+    Raises `KafkaError` if the callback does.
     """
     await coordinator._on_close_prepare_async()
 
@@ -69,10 +67,7 @@ async def _beside(coordinator: Any, request: Any, timeout_s: float) -> Any:
     """Send a request to the group's coordinator on a connection of its own.
 
     A broker answers the requests of one connection in order. While it holds a join back until all members have joined,
-    nothing else gets an answer on that connection.
-
-    Raises:
-        KafkaError: No answer within the time limit.
+    nothing else gets an answer on that connection. Raises `KafkaError` without an answer in time.
     """
     begun = time.monotonic()
     if not await coordinator.ensure_coordinator_ready_async(timeout_ms=1000 * timeout_s):
@@ -93,8 +88,7 @@ async def _beside(coordinator: Any, request: Any, timeout_s: float) -> Any:
 async def commit_beside(coordinator: Any, offsets: Mapping[Any, Any], timeout_s: float) -> None:
     """Commit, even while the member waits for a join: a broker accepts it until all members have joined.
 
-    Raises:
-        KafkaError: The coordinator's answer, or none within the time limit.
+    Raises `KafkaError`: the coordinator's answer, or none within the time limit.
 
     Source: apache/kafka 4.3.0 ``ClassicGroup.validateOffsetCommit``.
     """
@@ -129,8 +123,7 @@ async def commit_beside(coordinator: Any, offsets: Mapping[Any, Any], timeout_s:
 async def leave_group(coordinator: Any, member: str, timeout_s: float) -> None:
     """Tell the coordinator that a member leaves, also a static one, and reset its generation.
 
-    Raises:
-        KafkaError: No answer within the time limit.
+    Raises `KafkaError` without an answer in time.
     """
     identity = LeaveGroupRequest.MemberIdentity(
         member_id=member, group_instance_id=instance_id(coordinator), reason="leaves its group after a hand-over"

@@ -18,7 +18,7 @@ from .consumer import backoff_s
 from .names import AWAIT_FOR, WAITS, missing
 
 SKIP_EVERY_S = 0.5
-"""A consumer that must join again does not wait for records, at most so often: no storm of joins that lead nowhere."""
+"""A consumer that must join again skips its wait for records at most this often: no storm of vain joins."""
 
 
 class Wait:
@@ -59,7 +59,7 @@ class Wait:
         return getattr(self._net, name)
 
     def run(self, what: Any, *args: Any, **settings: Any) -> Any:
-        """What the fetcher runs on kafka-python's thread; in 3.0, its wait for records among it."""
+        """Run the fetcher's work on kafka-python's thread; in 3.0, that includes its wait for records."""
         if getattr(what, "__name__", "") == "wait_for":
             return self._net.run(self._wait, *args)
         return self._net.run(what, *args, **settings)

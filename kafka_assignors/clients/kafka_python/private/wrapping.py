@@ -10,9 +10,7 @@ Wrap = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
 
 
 def wrap(coordinator: Any, *, on_heartbeat: Wrap, reset: Wrap, find: Wrap, poll: Wrap) -> None:
-    """Wrap the coordinator's methods for a heartbeat response, a reset of the generation, the search for the group's
-    coordinator, and the group part of ``poll``.
-    """
+    """Wrap the heartbeat response, the generation's reset, the search for the coordinator, ``poll``'s group part."""
     _wrap(
         coordinator,
         {
@@ -25,7 +23,7 @@ def wrap(coordinator: Any, *, on_heartbeat: Wrap, reset: Wrap, find: Wrap, poll:
 
 
 def wrap_pauses(coordinator: Any, *, prepare: Wrap, pause: Wrap) -> None:
-    """Wrap what the coordinator does before a join, and how long ``poll`` may wait for records, in seconds."""
+    """Wrap the preparation of a join, and the time that ``poll`` may wait for records, in seconds."""
     _wrap(coordinator, {"_on_join_prepare_async": prepare, "time_to_next_poll": pause})
 
 
@@ -53,5 +51,5 @@ def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
 
 
 def wrap_departure(coordinator: Any, *, protocols: Wrap, poll: Wrap) -> None:
-    """Wrap what a member sends to join, and the group part of ``poll``."""
+    """Wrap the protocols that a member sends to join, and the group part of ``poll``."""
     _wrap(coordinator, {"group_protocols": protocols, "poll": poll})

@@ -41,11 +41,9 @@ def provable(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """What a search found. `owner` is int[P], None if it found nothing better than what it started from.
 
-    Args:
-        owner: int[P]; None if it found nothing better than what it started from.
-        proven: Whether it came to its end: there is nothing better.
+    `proven`: it came to its end, so there is nothing better.
     """
 
     owner: Ints | None
@@ -53,10 +51,9 @@ class Found:
 
 
 class Branching:
-    """A small group, prepared for several searches.
+    """A small group, prepared for several searches. Pinned positions stay where they are.
 
-    Args:
-        model: The group. Pinned positions stay where they are.
+    In each search, limits are int[M], and at most `budget` positions may leave an owner; None for any number.
     """
 
     def __init__(self, model: Model) -> None:
@@ -80,12 +77,9 @@ class Branching:
         self.far_left = [*accumulate(reversed(nearest), initial=0)][::-1]
 
     def least_maximum(self, start: Ints, least: float, budget: int | None = None) -> Found:
-        """The assignment with the least greatest work / capacity, within the hard caps.
+        """The assignment with the least greatest work / capacity, within the hard caps; `start` is within the budget.
 
-        Args:
-            start: int[P], any assignment, within the budget.
-            least: A lower bound; an assignment that meets it ends the search. Infinite: any one within the caps does.
-            budget: The most positions that may leave an owner; None for any number.
+        One that meets the lower bound `least` ends the search. If `least` is infinite, any one within the caps does.
         """
         loads, most = self.model.loads(start), self.model.most
         greatest = math.inf
@@ -111,13 +105,7 @@ class Branching:
         return walk.run(better)
 
     def least_cost(self, limit: Ints, below: int, budget: int | None = None) -> Found:
-        """The assignment with the least cost of moves within limits.
-
-        Args:
-            limit: int[M].
-            below: Only assignments of less cost count.
-            budget: The most positions that may leave an owner; None for any number.
-        """
+        """The assignment with the least cost of moves within limits, if that is less than `below`."""
         cost = self.model.cost[self.order].tolist()
         walk = _Walk(self, cost, below - 1, moves=budget)
         walk.narrow(limit.tolist())
@@ -129,13 +117,9 @@ class Branching:
         return walk.run(better)
 
     def nearest(self, limit: Ints, most_paid: int, below: int, budget: int | None = None) -> Found:
-        """The assignment with the least work from other racks within limits, at no more cost of moves.
+        """The assignment within limits with the least work from other racks, if that is less than `below`.
 
-        Args:
-            limit: int[M].
-            most_paid: The most that moves may cost.
-            below: Only assignments with less work from other racks count.
-            budget: The most positions that may leave an owner; None for any number.
+        Its moves cost at most `most_paid`.
         """
         walk = _Walk(self, self.model.cost[self.order].tolist(), most_paid, far=below - 1, moves=budget)
         walk.narrow(limit.tolist())
@@ -151,7 +135,6 @@ class _Walk:
     """One search, depth first. The caller narrows it with each assignment that it finds.
 
     Args:
-        group: The group.
         cost: Cost of moving each position, in the group's order; None if moves do not matter.
         most_paid: The most that the moves may cost; None for any cost.
         far: The most work from other racks; None if racks do not matter.

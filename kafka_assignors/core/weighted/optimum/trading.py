@@ -23,7 +23,7 @@ PAIRS, POSITIONS = 20_000, 1_000
 STALE, DEARER = 400, 1.4
 """Steps without a better assignment after which a search ends, and the factor by which a member's price changes."""
 WAYS = ((DEARER, STALE), (2.0, STALE), (1.15, STALE), (1.3, STALE), (2.0, 5 * STALE), (DEARER, 5 * STALE))
-"""Several searches find more than one of their whole length."""
+"""Factor and steps of successive searches: together they find more than one search of their whole length."""
 DEAREST = 1e12
 """Limit of a price, in prices of the beginning."""
 STAYS = 6
@@ -34,12 +34,9 @@ STEP = 5_000
 
 @dataclass(frozen=True)
 class Traded:
-    """What the search found.
+    """What the search found: `owner` is int[P], within all limits; None, at an infinite cost, if none was found.
 
-    Args:
-        owner: int[P] within all limits, and the cost of its moves; None if none was found.
-        cost: Infinite if none was found.
-        effort: What was spent, as `search.EFFORT`.
+    `effort` is what was spent of `search.EFFORT`.
     """
 
     owner: Ints | None
@@ -54,11 +51,7 @@ def tradable(model: Model) -> bool:
 
 
 class Trading:
-    """A group, prepared for several searches.
-
-    Args:
-        model: The group. Pinned positions stay where they are.
-    """
+    """A group, prepared for several searches. Pinned positions stay where they are."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -85,16 +78,11 @@ class Trading:
         dearer: float = DEARER,
         stale: int = STALE,
     ) -> Traded:
-        """The assignment of least cost that is found within the limits.
+        """The assignment of least cost that is found within the limits, int[M], from a complete one, `start`.
 
-        Args:
-            limit: int[M].
-            start: int[P], a complete assignment.
-            effort: See `search.EFFORT`.
-            least: A lower bound of the cost; an assignment that has it ends the search. Infinite: any one does.
-            budget: The most positions that may leave an owner.
-            dearer: Factor by which a member's price changes.
-            stale: Steps without a better assignment after which the search ends.
+        It ends at an assignment that costs `least`, a lower bound (infinite: at any one), after `stale` steps without a
+        better one, or when `effort` (see `search.EFFORT`) is spent. At most `budget` positions may leave an owner. A
+        member's price changes by the factor `dearer`.
 
         Cost: O(P * M) per step, and O(P²) if no single partition improves.
         """
