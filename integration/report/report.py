@@ -318,6 +318,10 @@ def step_table(step: StepRow) -> Table:
     return table
 
 
+_UNKNOWN = 20
+"""Reasons of an unknown verdict that are printed: a damaged file has one per line."""
+
+
 def verdict_lines(verdict: Verdict) -> list[str]:
     """The verdict with every violation and its witnesses, one per line."""
     word = {True: "true", False: "FALSE"}.get(verdict.value, "UNKNOWN")  # type: ignore[arg-type]
@@ -325,6 +329,8 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     for violation in verdict.violations:
         lines.append(f"  {violation.law}: {violation.message}")
         lines += [f"    witness {description(witness)}" for witness in violation.witnesses]
-    lines += [f"  unknown: {reason}" for reason in verdict.unknown]
+    lines += [f"  unknown: {reason}" for reason in verdict.unknown[:_UNKNOWN]]
+    if len(verdict.unknown) > _UNKNOWN:
+        lines.append(f"  unknown: {len(verdict.unknown) - _UNKNOWN:,} more reasons; --json has them all")
     lines += [f"  skipped {law}: {_reasons(reasons)}" for law, reasons in verdict.skipped.items()]
     return [printable(line) for line in (*lines, *(f"  {fact}" for fact in verdict.facts))]

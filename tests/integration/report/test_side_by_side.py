@@ -97,6 +97,17 @@ def test_a_broken_law_is_a_sentence_with_its_witness() -> None:
     assert message in Wellformed(render_html(Report("one", "", False, (), groups=(group,)))).text
 
 
+def test_of_many_reasons_the_first_are_printed_and_the_rest_counted() -> None:
+    verdict = replace(
+        check(churn().history), value=None, unknown=tuple(f"f.jsonl:{n}: unreadable" for n in range(1203))
+    )
+
+    lines = [line for line in verdict_lines(verdict) if line.startswith("  unknown: ")]
+
+    assert lines[0] == "  unknown: f.jsonl:0: unreadable"
+    assert lines[20:] == ["  unknown: 1,183 more reasons; --json has them all"]
+
+
 def test_laws_are_counted_once_each() -> None:
     verdict = check(churn().history)
     held = sum(1 for times in verdict.checked.values() if times)
