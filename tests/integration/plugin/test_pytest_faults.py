@@ -51,9 +51,6 @@ def drawn(kept: Path) -> list[Any]:
     return [(e.kind, e.data["fault"], e.data["target"], e.data["params"], e.data.get("hits")) for e in events]
 
 
-# long: two suites with brokers of their own; the tests below draw from a seed, test_harness_page.py has what a failed
-# test tells
-@pytest.mark.long
 @pytest.mark.broker
 def test_a_failed_test_tells_its_seed_and_the_rerun_draws_the_same(tmp_path: Path) -> None:
     suite = tmp_path / "suite"

@@ -82,9 +82,6 @@ def test_a_group_rolls_from_one_assignor_to_another(kafka_broker: Broker, tmp_pa
     assert [step.protocol for step in result.steps] == ["range"] * 3 + ["sticky"] * 4
 
 
-# long: six restarts of members; tests/operator/test_election.py has who wins with each list, test_roll.py replaces
-# members
-@pytest.mark.long
 @broker
 @pytest.mark.source("KIP-429, from the eager rebalance protocol to the cooperative one")
 # long: the same bounces without a member of Java's
