@@ -26,6 +26,7 @@ NAMES = (
     "broker",
     "stops",
     "beats",
+    "recorder",
     "pipeline",
     "distinct",
     "from_kafka",
@@ -45,7 +46,7 @@ NAMES = (
 
 NOT_IN_ALL_QUICK = {
     "family": "it has no peer and no goal",
-    "beats": "it has no goal",
+    **dict.fromkeys(("beats", "recorder"), "it has no goal"),
     **dict.fromkeys(("distinct", "from_kafka", "timeline"), "growth needs two sizes, its quick form has one"),
 }
 """Benchmark -> why ``all --quick`` leaves it out."""

@@ -100,6 +100,39 @@ def run(  # a parameter per option of the command line
     confirm: Confirm = False,
     png: Png = None,
     require: Require = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Play with processes of your own service: the command of one. {bootstrap}, {topic}, {topics}, {group} "
+            "and {replica} are replaced.",
+        ),
+    ] = None,
+    replicas: Annotated[
+        int | None, typer.Option(help="With --service and churn: processes at the beginning, 3 or more (default: 3).")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:PARTITIONS",
+            help="With --service: topic that it reads (default: the scenario's); repeat for more.",
+        ),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="With --service: its group (default: the scenario's name).")] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --service: each line is the value of one record, in turn (default: small JSON objects).",
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="With --service: variable of its environment, replaced like the command; repeat for more.",
+        ),
+    ] = None,
 ) -> int:
     """Play one scenario, or many seeds of it, on a real broker and judge it.
 
@@ -107,10 +140,12 @@ def run(  # a parameter per option of the command line
     """
     with closing_all():
         from .playing import Asked, play, play_seeds
+        from .services import AskedService
 
         where = Where(backend, common.chosen, kafka_version)
         asked = Asked(
             name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
             tuple(require or ()), common.as_json,
+            AskedService(service, replicas, tuple(topic or ()), group, records, tuple(env or ())),
         )  # fmt: skip
         return play(where, asked) if seeds is None else play_seeds(where, asked, seeds)

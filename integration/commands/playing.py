@@ -25,14 +25,16 @@ from kafka_assignors.output import complain, printable_lines
 from ..broker import Broker
 from ..broker.cluster import Cluster, start_cluster
 from ..checker import Verdict, known_laws
+from ..history import History
 from ..members.group import Stable
 from ..recording import run_folder
 from ..registry import assignor_named
 from ..report.report import GroupResult, Report, cost_table, render_html, step_table
+from ..report.service_view import service_view
 from ..scenario import DEMO_TOPICS, Scenario
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN, named
-from ..scenario.clients import of_client
+from ..scenario.clients import of_client, of_service
 from ..scenario.file import read_scenario
 from ..scenario.prefix import prefixed
 from ..scenario.runner import require_fit, run_scenario
@@ -45,6 +47,7 @@ from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judge import draw, show
 from .judged import judged, step_row
 from .seeds import SeedResult, run_seeds, scenario_of_seed, seeds_of, summary, together
+from .services import AskedService
 
 _SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
 
@@ -65,6 +68,7 @@ class Asked:
     png: Path | None
     require: tuple[str, ...]
     as_json: bool
+    service: AskedService
 
 
 def play_demo(  # the options of ``demo``
@@ -129,7 +133,11 @@ def tell_demo(played: Demo, report: Report, seconds: float, as_json: bool) -> in
 
 def play_seeds(where: Where, asked: Asked, seeds: str) -> int:
     """Play many seeds (``A..B``) of a scenario on one broker; returns the exit code of all verdicts together."""
-    for option, given_too in (("--seed", asked.seed), ("--events-topic", asked.events_topic), ("--png", asked.png)):
+    service = asked.service.command if asked.service.given else None
+    of_one_run = {
+        "--service": service, "--seed": asked.seed, "--events-topic": asked.events_topic, "--png": asked.png,
+    }  # fmt: skip
+    for option, given_too in of_one_run.items():
         if given_too is not None:
             raise ConfigError(f"{option} is for one run, and --seeds {seeds} is many runs; remove one of them")
     known_laws(asked.require)
@@ -166,11 +174,17 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         for given in asked.assignors:
             assignor_named(given)
         known_laws(asked.require)
-        what = replace(what, require=(*what.require, *asked.require))
+        group, service, values = what.name, None, []
+        if asked.service.given:
+            asked.service.require_alone(asked.assignors, asked.client)
+            group, values = asked.service.group_named(what.name), asked.service.values()
+            service = asked.service.service(existing=where.reached is not None)
+            what = of_service(what, asked.service.topic_counts(), asked.service.replicas)
         if asked.client is not None:
             what = of_client(what, asked.client)
         if asked.assignors:
             what = replace(what, assignors=asked.assignors)
+        what = replace(what, require=(*what.require, *asked.require))
         console.print(f"{what.name}: {what.about}")
         memory_mb: list[float] = []
 
@@ -185,30 +199,38 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
 
         with _brokers(what, where) as broker, console.status("playing"):
             # One step that a busy machine slows down must not end a long run.
-            waits_s = asked.timeout_s or (STEP_S if minutes is None else _PATIENT_S)
+            waits_s = asked.timeout_s or (STEP_S if minutes is None and service is None else _PATIENT_S)
             for_s = None if minutes is None else 60 * minutes
             with Sandbox.on(broker) as sandbox:
                 topics = prefixed(what, sandbox.prefix).made_topics
                 records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
                 intent = Intent(
-                    broker.bootstrap, sandbox.prefix, topics, [sandbox.name(what.name)], records, asked.events_topic
+                    broker.bootstrap, sandbox.prefix, topics, [sandbox.name(group)], records, asked.events_topic
                 )
                 require_fit(what, broker)
                 _require_consent(broker, intent, asked.confirm)
                 ran = run_scenario(
                     what, broker, folder / "history", uuid.uuid4().hex,
-                    sandbox=sandbox, group=what.name, on_step=on_step, timeout_s=waits_s, for_s=for_s,
+                    sandbox=sandbox, group=group, on_step=on_step, timeout_s=waits_s, for_s=for_s,
+                    service=service, values=values,
                 )  # fmt: skip
             if ran.gave_up:
                 print(f"not played to the end: {printable_lines(ran.gave_up)}", file=sys.stderr)
             result = judged(ran)
             console.print(cost_table(result.row))
             place = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
-            facts = (("broker", f"{place}, Kafka {broker.version}"),)
+            facts = [("broker", f"{place}, Kafka {broker.version}")]
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
         figures = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
-        _keep(result, folder, facts)
+        if service is not None:
+            view = service_view(History.load(ran.folder))
+            facts += [("service", line) for line in view.lines()]
+            if asked.as_json:
+                figures["service"] = asdict(view)
+            else:
+                print("\n".join(view.lines()))
+        _keep(result, folder, tuple(facts))
         draw(asked.png, (result,))
         show(result.verdict, folder, asked.as_json, figures)
         return exit_code(result.verdict.value)
@@ -242,7 +264,7 @@ def _tell_again(asked: Asked, seed: int) -> None:
     given = [word for assignor in asked.assignors for word in ("--assignor", assignor)]
     given += [] if asked.client is None else ["--client", asked.client]
     given += [] if asked.minutes is None else ["--minutes", f"{asked.minutes:g}"]
-    again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given])
+    again = shlex.join(["kafka-assignors", "test", asked.name, "--seed", str(seed), *given, *asked.service.words])
     print(f"run it again: {again}", file=sys.stderr)
 
 

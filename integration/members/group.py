@@ -32,6 +32,7 @@ from .faults import MemberFaults
 from .group_topics import GroupTopics
 from .process import MemberProcess, PythonProcess
 from .running import STOP_S, TICK_S, RunningMembers
+from .service import Service, ServiceProcess
 from .stability import Stable, assigned_to, due, names_of, seen
 from .verifiable_process import VerifiableProcess
 
@@ -138,6 +139,7 @@ class MemberGroup(MemberFaults):
         output: str | None = None,
         via: FaultProxy | None = None,
         program: Sequence[str] = (),
+        service: Service | None = None,
         **consumer: Any,
     ) -> None:
         """Start a member and return at once.
@@ -159,6 +161,8 @@ class MemberGroup(MemberFaults):
             via: Proxy that all of its connections pass, for network faults.
             program: Executable and first arguments of another client; `client` is then any name. It gets the path of
                 the member's configuration and prints VerifiableConsumer's objects.
+            service: It is a process of this service, which chooses assignors and settings itself. `topics` are those
+                that it should read, and `client` is any name.
             **consumer: Settings of the client, by kafka-python's names. They override the harness's own.
 
         Raises:
@@ -171,14 +175,20 @@ class MemberGroup(MemberFaults):
             raise ConfigError(
                 f"{self._members.named(name)} is already running; stop or kill it, or choose another name"
             )
-        if isinstance(topics, str) or isinstance(assignors, str) or not assignors or not (topics or pattern):
+        needs_assignors = service is None
+        if (
+            isinstance(topics, str)
+            or isinstance(assignors, str)
+            or (needs_assignors and not assignors)
+            or not (topics or pattern)
+        ):
             raise ConfigError(f"member {name!r} needs lists of topics and assignors, not {topics!r} and {assignors!r}")
         if pattern is not None and (topics or client not in RESUBSCRIBING):
             raise ConfigError(
                 f"member {name!r} has the pattern {pattern!r}: it needs client {' or '.join(map(repr, RESUBSCRIBING))} "
                 "and takes no topics"
             )
-        if (client not in CLIENTS) != bool(program):
+        if service is None and (client not in CLIENTS) != bool(program):
             if program:
                 raise ConfigError(f"member {name!r}: client {client!r} is the harness's own and takes no program")
             raise UnknownName("client", client, CLIENTS)
@@ -211,7 +221,7 @@ class MemberGroup(MemberFaults):
             self._set_timeouts(config)
         self._members.count_from_here()
         with uninterrupted():  # else a member that joins now would outlive Ctrl-C, and its group the run
-            process = self._members.by_name[name] = self._spawn(config, self.folder / stem)
+            process = self._members.by_name[name] = self._spawn(config, self.folder / stem, service)
         process.via = via
         if counts := self._counts():
             self._writer.write("topics", topics=counts)
@@ -398,7 +408,9 @@ class MemberGroup(MemberFaults):
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def _spawn(self, config: MemberConfig, stem: Path) -> MemberProcess:
+    def _spawn(self, config: MemberConfig, stem: Path, service: Service | None) -> MemberProcess:
+        if service is not None:
+            return ServiceProcess(config, service, stem)
         if config.client not in _PROGRAMS:
             return VerifiableProcess(config, self._log, stem)
         module, package = (_PROGRAMS if config.output is None else _TRANSFORMERS)[config.client]

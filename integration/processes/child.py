@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -64,6 +64,7 @@ class ChildProgram:
         stdin: File descriptor that it reads; default: nothing. The caller closes it.
         folder: Its working directory; default: this process's.
         remove: Remove `folder` when this process is gone, and on `close`.
+        environment: Variables that it gets beside this process's.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ChildProgram:
         stdin: int | None = None,
         folder: Path | None = None,
         remove: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         watchdog = [sys.executable, "-I", "-S", str(_WATCHDOG)]
         if remove:
@@ -93,6 +95,7 @@ class ChildProgram:
                 start_new_session=True,
                 pass_fds=() if stdin is None else (stdin,),
                 cwd=folder,
+                env=None if environment is None else {**os.environ, **environment},
             )
         line = _pipe(self._watchdog.stdout).readline()
         self.pid = int(line) if line else None  # None: it couldn't be started; the output says why

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -186,6 +186,7 @@ class Sender:
         rate_per_s: Records per second over all topics; records that the producer cannot keep up with are skipped.
         keys: Number of distinct keys; every fourth record has none.
         acks: `ALL` or `LEADER`: the replicas that must have a record before it counts as sent.
+        values: Of the records, in turn, and none has an id; empty: ours, with an id.
 
     Raises:
         ConfigError: `rate_per_s` or `keys` is not above 0, `topics` is empty, or `acks` is unknown.
@@ -204,10 +205,12 @@ class Sender:
         *,
         keys: int = 50,
         acks: str = ALL,
+        values: Sequence[bytes] = (),
     ) -> None:
         if rate_per_s <= 0 or keys <= 0 or not topics:
             raise ConfigError(f"a sender needs topics, a rate and keys, not {topics!r}, {rate_per_s!r} and {keys!r}")
         self._topics, self._keys, self._pause_s = sorted(topics), keys, 1 / rate_per_s
+        self._values = values
         self._channel = _Channel(bootstrap, folder, run, partitioner, _TIMEOUT_S, acks)
         self._stop, self._hush, self._silent = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
@@ -271,7 +274,8 @@ class Sender:
                 if self._hush.is_set():
                     self._be_quiet()
                 key = None if n % 4 == 3 else b"key-%d" % (n % self._keys)
-                self._channel.send(Record(self._topics[n % len(self._topics)], key))
+                value = self._values[n % len(self._values)] if self._values else None
+                self._channel.send(Record(self._topics[n % len(self._topics)], key), value)
                 due = max(due + self._pause_s, time.monotonic() - 1)
             self._channel.flush()
         except BaseException as error:
@@ -301,7 +305,9 @@ class _Told(Partitioner):
 
 
 class _Json(Serializer):
-    def serialize(self, _topic: str, _headers: Any, data: Mapping[str, Any]) -> bytes:
+    def serialize(self, _topic: str, _headers: Any, data: Mapping[str, Any] | bytes) -> bytes:
+        if isinstance(data, bytes):
+            return data
         return json.dumps(data, separators=(",", ":")).encode()
 
 
@@ -353,16 +359,18 @@ class _Channel:
         )
         self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
 
-    def send(self, record: Record) -> None:
+    def send(self, record: Record, value: bytes | None = None) -> None:
         """Pass a record on; blocks while too many are unanswered. AccessRefused if an earlier one was refused."""
         self._require_right()
         value_id = f"{self._id}-{next(self._numbers)}"
-        value: dict[str, Any] = {"run": self._run, "id": value_id}
+        ours: dict[str, Any] = {"run": self._run, "id": value_id}
         if record.partition is not None:
-            value["partition"] = record.partition
+            ours["partition"] = record.partition
         self._chosen = None
         try:
-            future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
+            future = self._producer.send(
+                record.topic, value=ours if value is None else value, key=record.key, headers=self._headers
+            )
         except Exception as error:
             self._note(record, error)
             self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kafka_assignors.errors import UnknownName
+from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..members.config import (
     AIOKAFKA,
@@ -19,6 +19,7 @@ from ..members.config import (
     LEAVING,
     RESUBSCRIBING,
 )
+from ..members.service import SERVICE
 from ..names import COOPERATIVE
 from .actions import (
     Action,
@@ -27,10 +28,19 @@ from .actions import (
     Delay,
     DeleteTopic,
     Drop,
+    Heal,
     Join,
     Kill,
+    KillNode,
     Leave,
+    NetworkFault,
+    Pause,
+    PauseNode,
     Reset,
+    RestartNodes,
+    RestoreNodes,
+    Resume,
+    StopNode,
     Subscribe,
     WaitEnd,
 )
@@ -45,6 +55,24 @@ _OF_CLASSIC, _HEARTBEAT = ("JoinGroup", "SyncGroup", "Heartbeat"), "ConsumerGrou
 """Requests of the classic protocol, and the one request that does their work in the consumer protocol (KIP-848)."""
 _CLASSIC = {JAVA_CONSUMER: JAVA, CONFLUENT_CONSUMER: CONFLUENT}
 _CONSUMER = {classic: consumer for consumer, classic in _CLASSIC.items()}
+
+_FEWEST = 3
+_SERVICE_GAP_MS = 61_000
+"""How long a partition may rest after a kill: the default session of 45 s, and the time to join."""
+_WITHOUT_HELP = (
+    Kill,
+    Pause,
+    Resume,
+    AddPartitions,
+    NetworkFault,
+    Heal,
+    KillNode,
+    StopNode,
+    PauseNode,
+    RestartNodes,
+    RestoreNodes,
+)
+"""Actions that need nothing of the process that they hit."""
 
 _STATIC = replace(
     SCENARIOS["static"],
@@ -117,6 +145,98 @@ def of_client(what: Scenario, client: str) -> Scenario:
         rest = {name: value for name, value in what.consumer.items() if name != REQUEST_TIMEOUT}
         made = replace(made, consumer={**rest, "socket_timeout_ms": what.consumer[REQUEST_TIMEOUT]})
     return made
+
+
+def of_service(what: Scenario, topics: Mapping[str, int], replicas: int | None = None) -> Scenario:
+    """A scenario whose members are processes of a user's service, which reads these topics.
+
+    Args:
+        what: The scenario.
+        topics: topic -> partition count; empty: the scenario's.
+        replicas: How many processes ``churn`` begins with; None: three.
+
+    Raises:
+        ConfigError: The scenario has an action that only a member of the harness plays, has an output, or names a topic
+            that the service doesn't read; or `replicas` are given for another scenario than ``churn``, or are below 3.
+    """
+    if replicas is not None:
+        what = _churn_of(what, replicas)
+    if what.output is not None:
+        raise ConfigError(
+            f"scenario {what.name!r} can't be played with a service: the outputs of a service aren't judged yet; "
+            f"choose one of: {_playable()}"
+        )
+    what = replace(
+        what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=_SERVICE_GAP_MS, require=()
+    )
+    steps = []
+    for step in what.steps:
+        actions = []
+        for action in step.actions:
+            played = _of_service(action)
+            if played is None:
+                raise ConfigError(
+                    f"scenario {what.name!r} can't be played with a service: {step.name!r} takes a member of the "
+                    f"harness; choose one of: {_playable()}"
+                )
+            if unread := [topic for topic in _topics_of(action) if topic not in what.topics]:
+                raise ConfigError(
+                    f"scenario {what.name!r}: {step.name!r} needs topic {unread[0]!r}; add --topic "
+                    f"{unread[0]}:PARTITIONS, or remove --topic"
+                )
+            actions.append(played)
+        steps.append(replace(step, actions=tuple(actions)))
+    return replace(what, steps=tuple(steps))
+
+
+def _playable() -> str:
+    """The named scenarios that a service can play; `chaos` stands above this module, and draws such actions alone."""
+    names = [
+        name
+        for name, what in SCENARIOS.items()
+        if all(_of_service(action) is not None for step in what.steps for action in step.actions)
+    ]
+    return ", ".join((*names, "chaos"))
+
+
+def _topics_of(action: Action) -> tuple[str, ...]:
+    """The topics that an action names."""
+    if isinstance(action, Join):
+        return action.topics
+    return (action.topic,) if isinstance(action, AddPartitions) else ()
+
+
+def _of_service(action: Action) -> Action | None:
+    """The same by a process of a service; None if it can't."""
+    if isinstance(action, Join):
+        plain = Join(action.member, topics=action.topics)
+        return replace(plain, client=SERVICE) if action == plain else None
+    if isinstance(action, Leave):
+        return replace(action, hand_over_s=0)
+    return action if isinstance(action, _WITHOUT_HELP) else None
+
+
+def _churn_of(what: Scenario, replicas: int) -> Scenario:
+    """Churn that begins with so many processes. ConfigError if it is another scenario, or they are too few."""
+    if what.name != "churn":
+        raise ConfigError(
+            f"--replicas {replicas} is for scenario churn, and {what.name!r} has members of its own; remove it"
+        )
+    if replicas < _FEWEST:
+        raise ConfigError(
+            f"--replicas {replicas} is too few: m2 leaves and m3 is killed; give at least {_FEWEST}, or remove it"
+        )
+    first = tuple(Join(f"m{number}") for number in range(1, replicas + 1))
+    return replace(
+        what,
+        about=f"{replicas} members join, another joins, one leaves, one is killed.",
+        steps=(
+            Step(f"{replicas} join", first),
+            Step("another joins", (Join(f"m{replicas + 1}"),)),
+            Step("m2 leaves", (Leave("m2"),)),
+            Step("m3 is killed", (Kill("m3"),)),
+        ),
+    )
 
 
 def _can(client: str, topics: Mapping[str, int], action: Action) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from ..broker import Broker
 from ..broker.cluster import Cluster
 from ..errors import HarnessError, NotSupported
 from ..members.group import MemberGroup, Stable
+from ..members.service import Service
 from ..proxy import Applied, FaultProxy
 from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER
@@ -56,6 +57,8 @@ def run_scenario(  # options of one run, given by name
     on_step: OnStep | None = None,
     timeout_s: float = STEP_S,
     for_s: float | None = None,
+    service: Service | None = None,
+    values: Sequence[bytes] = (),
 ) -> ScenarioRun:
     """Run the scenario. It ends early if the group does not become stable after a step.
 
@@ -70,6 +73,8 @@ def run_scenario(  # options of one run, given by name
         on_step: Called when the group is stable after each step.
         timeout_s: Limit for each step, and for the group to consume everything at the end.
         for_s: No step begins later; None: all steps are run.
+        service: Its processes are the members, and the scenario is `of_service`. None: members of the harness.
+        values: Of the records that are sent, in turn; empty: the sender's own.
 
     Raises:
         NotSupported: The scenario has network faults and the broker has no listener for a proxy, or the scenario needs
@@ -91,14 +96,14 @@ def run_scenario(  # options of one run, given by name
         timeouts = {name: getattr(scenario, name) for name in ("session_timeout_ms", "heartbeat_interval_ms")}
         members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
         outages = None if cluster is None else Outages(cluster, members)
-        stage = _Stage(scenario, members, proxy, outages, timeout_s)
+        stage = _Stage(scenario, members, proxy, outages, timeout_s, service)
         try:
             with ExitStack() as sending:
                 if scenario.rate_per_s:
                     topics, rate_per_s = sorted(scenario.lasting_topics), scenario.rate_per_s
                     acks = LEADER if scenario.lossy else ALL
                     stage.sender = sending.enter_context(
-                        Sender(broker.connection, folder, run, topics, "default", rate_per_s, acks=acks)
+                        Sender(broker.connection, folder, run, topics, "default", rate_per_s, acks=acks, values=values)
                     )
                 began = time.monotonic()
                 for step in scenario.steps:
@@ -135,6 +140,7 @@ class _Stage:
     proxy: FaultProxy | None
     outages: Outages | None
     timeout_s: float
+    service: Service | None = None
     sender: Sender | None = None
     passing: list[Applied] = field(default_factory=list)
 
@@ -165,6 +171,7 @@ class _Stage:
             pattern=action.pattern,
             output=self.scenario.output,
             via=self.proxy,
+            service=self.service,
             **{**self.scenario.consumer, **action.consumer},
         )
 

@@ -1,12 +1,13 @@
 """What README and docs tell a user to copy about the harness, copied and run.
 
-The pages: README.md; planning.md, testing.md, harness.md, reading-the-report.md and promises.md of docs.
+The pages: README.md; planning.md, testing.md, harness.md, service.md, reading-the-report.md and promises.md of docs.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -82,6 +83,26 @@ def test_a_live_group_is_planned(
 
     told = [line for line in capsys.readouterr().out.splitlines() if "4 partitions of 1 topic to 2 members" in line]
     assert [line.partition(":")[0] for line in told] == ["range", "sticky", "cooperative-sticky"]
+
+
+@pytest.mark.broker
+def test_the_worker_of_the_page_passes_as_a_service(kafka_broker: Broker, tmp_path: Path) -> None:
+    """The line of the page, with a shorter scenario: without a kill, whose session would take 45 s."""
+    page = "docs/service.md"
+    (tmp_path / "worker.py").write_text(example(page, "KafkaConsumer"), "utf-8")
+    steps = [
+        {"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]},
+        {"name": "m2 leaves", "actions": [{"leave": "m2"}]},
+    ]
+    mine = {"about": "Two processes start, one gets SIGTERM.", "topics": {"orders": 6}, "steps": steps}
+    (tmp_path / "churn.json").write_text(json.dumps(mine), "utf-8")
+    line = example(page, "--service", "sh").replace("churn", "churn.json").replace("python ", f"{sys.executable} ")
+    more = ["--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", "out", "--json", "--require", "C3"]
+
+    said = run([sys.executable, "-m", "kafka_assignors", *shlex.split(line)[1:], *more], tmp_path)
+
+    laws = json.loads(said)["laws"]
+    assert {"O1", "O3", "O4", "C1", "C2", "C3", "E1"} <= {law for law, times in laws.items() if times}
 
 
 def pytest_of(folder: Path, broker: Broker, code: str, test: str, exit_code: int = 0) -> str:

@@ -15,6 +15,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.process import MemberProcess
+from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.operator.election import elect
 from tests.support.integration.planted import Custom
@@ -153,8 +154,8 @@ def test_a_member_that_starts_during_ctrl_c_is_ended_with_its_group(
 ) -> None:
     group, spawn, started = unjudged_group(), MemberGroup._spawn, []
 
-    def interrupted(self: MemberGroup, config: MemberConfig, stem: Path) -> MemberProcess:
-        process = spawn(self, config, stem)
+    def interrupted(self: MemberGroup, config: MemberConfig, stem: Path, service: Service | None) -> MemberProcess:
+        process = spawn(self, config, stem, service)
         started.append(process)
         signal.raise_signal(signal.SIGINT)
         return process

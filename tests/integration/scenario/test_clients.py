@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_assignors.errors import UnknownName
+from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.members.config import BROKER_ASSIGNED
+from kafka_assignors.integration.members.service import SERVICE
 from kafka_assignors.integration.scenario import SCENARIOS, Scenario, scenario
-from kafka_assignors.integration.scenario.actions import Join, Kill, Leave, WaitEnd
+from kafka_assignors.integration.scenario.actions import AddPartitions, Join, Kill, Leave, WaitEnd
+from kafka_assignors.integration.scenario.catalogue import Step
 from kafka_assignors.integration.scenario.chaos import chaos
-from kafka_assignors.integration.scenario.clients import of_client
+from kafka_assignors.integration.scenario.clients import of_client, of_service
 from kafka_assignors.integration.scenario.file import problems
 
 
@@ -82,3 +84,75 @@ def test_a_fault_hits_requests_that_members_of_the_protocol_send(seed: int) -> N
 def test_an_unknown_client_is_named() -> None:
     with pytest.raises(UnknownName, match="client 'jav'"):
         of_client(scenario("churn"), "jav")
+
+
+BY_SERVICES = (
+    "churn", "roll", "range-skew", "kip-54-1", "kip-54-2", "pause", "hand-over", "proxy-faults", "nodes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_SERVICES)
+def test_a_service_plays_what_needs_no_help_of_its_processes(name: str) -> None:
+    played = of_service(SCENARIOS[name], {})
+    joins = [action for step in played.steps for action in step.actions if isinstance(action, Join)]
+
+    assert set(clients(played)) == {SERVICE}
+    assert [step.name for step in played.steps] == [step.name for step in SCENARIOS[name].steps]
+    assert [action.member for action in joins] == [
+        action.member for step in SCENARIOS[name].steps for action in step.actions if isinstance(action, Join)
+    ]
+    assert (played.assignors, played.consumer, played.require) == ((SERVICE,), {}, ())
+    assert played.topics == SCENARIOS[name].topics
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_service_plays_drawn_faults_of_the_network(seed: int) -> None:
+    assert set(clients(of_service(chaos(seed), {}))) == {SERVICE}
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - set(BY_SERVICES)))
+def test_a_scenario_that_takes_members_of_the_harness_is_refused_and_others_are_named(name: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        of_service(SCENARIOS[name], {})
+
+    assert f"scenario {name!r} can't be played with a service: " in str(refused.value)
+    assert str(refused.value).endswith(f"; choose one of: {', '.join(BY_SERVICES)}, chaos")
+
+
+def test_a_service_leaves_by_sigterm_alone() -> None:
+    """The harness can't ask it to hand its partitions over."""
+    steps = of_service(scenario("hand-over"), {}).steps
+
+    assert [a.hand_over_s for step in steps for a in step.actions if isinstance(a, Leave)] == [0, 0]
+
+
+def test_a_service_reads_the_topics_that_are_named() -> None:
+    assert of_service(scenario("churn"), {"orders": 3}).topics == {"orders": 3}
+
+    grows = Scenario("mine", "", (Step("growing grows", (Join("m1"), AddPartitions("growing", 9))),), {"growing": 6})
+    assert of_service(grows, {}).steps[0].actions[1] == AddPartitions("growing", 9)
+    for what, topic in ((grows, "growing"), (scenario("kip-54-2"), "kip54b-t0")):
+        with pytest.raises(ConfigError, match=f"needs topic '{topic}'; add --topic {topic}:PARTITIONS"):
+            of_service(what, {"orders": 3})
+
+
+def test_churn_begins_with_as_many_processes_as_are_wanted() -> None:
+    played = of_service(scenario("churn"), {}, 5)
+
+    assert [step.name for step in played.steps] == ["5 join", "another joins", "m2 leaves", "m3 is killed"]
+    assert [a.member for a in played.steps[0].actions if isinstance(a, Join)] == ["m1", "m2", "m3", "m4", "m5"]
+    assert played.steps[1].actions == (Join("m6", client=SERVICE),)
+    assert played.about == "5 members join, another joins, one leaves, one is killed."
+
+
+@pytest.mark.parametrize(
+    ("name", "replicas", "words"),
+    [
+        ("churn", 2, "--replicas 2 is too few: m2 leaves and m3 is killed; give at least 3"),
+        ("churn", -1, "--replicas -1 is too few"),
+        ("pause", 3, "--replicas 3 is for scenario churn, and 'pause' has members of its own; remove it"),
+    ],
+)
+def test_replicas_that_a_scenario_cannot_have_are_named(name: str, replicas: int, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        of_service(scenario(name), {}, replicas)

@@ -64,6 +64,28 @@ WRONG = {
     "test nosuch": (2, "nosuch"),
     "test churn --seeds x": (2, "--seeds"),
     "test churn --assignor nosuch": (2, "nosuch"),
+    "test churn --group g": (2, "--group needs --service COMMAND"),
+    "test churn --replicas 0": (2, "--replicas needs --service COMMAND"),
+    "test churn --topic orders:3": (2, "--topic needs --service COMMAND"),
+    "test churn --records README.md": (2, "--records needs --service COMMAND"),
+    "test churn --env A=b": (2, "--env needs --service COMMAND"),
+    "test chaos --seeds 1..2 --topic orders:3": (2, "--topic needs --service COMMAND"),
+    "test chaos --seeds 1..2 --service {bootstrap}": (2, "--service is for one run"),
+    "test churn --service no-such-program": (2, "'no-such-program'"),
+    "test churn --service cat": (2, "add {bootstrap}"),
+    "test churn --service {bootstrap} -b 127.0.0.1:1": (2, "add {group}"),
+    "test churn --service {bootstrap} --topic orders": (2, "--topic 'orders'"),
+    "test churn --service {bootstrap} --topic orders:0": (2, "--topic 'orders:0'"),
+    "test churn --service {bootstrap} --records /no/such/file": (2, "--records /no/such/file"),
+    "test churn --service {bootstrap} --records /dev/null": (2, "--records /dev/null has no line"),
+    "test churn --service {bootstrap} --env FOO": (2, "--env 'FOO'"),
+    "test pause --service {bootstrap} --replicas 3": (2, "--replicas 3"),
+    "test churn --service {bootstrap} --replicas 2": (2, "--replicas 2"),
+    "test churn --service {bootstrap} --replicas many": (2, "--replicas"),
+    "test churn --service {bootstrap} --assignor sticky": (2, "--assignor sticky"),
+    "test churn --service {bootstrap} --client java": (2, "--client java"),
+    "test topics --service {bootstrap}": (2, "choose one of: churn, roll, "),
+    "test stall --service {bootstrap}": (2, "choose one of: churn, roll, "),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
@@ -113,6 +135,27 @@ def test_wrong_input_is_one_sentence(
     assert said.err.startswith("error: ")
     assert said.err.count("\n") == 1, said.err
     assert names in said.err
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (["--service", ""], "--service '' has no words; give the command"),
+        (["--service", "worker 'x"], "no closing quotation; quote its words"),
+        (["--service", "{bootstrap}", "--group", ""], "--group '' is empty"),
+        (["--service", "{bootstrap}", "--topic", "my orders:3"], "--topic 'my orders:3' is not NAME:PARTITIONS"),
+    ],
+)
+def test_a_wrong_value_that_is_empty_or_has_blanks_is_one_sentence(
+    more: list[str], names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["test", "churn", "--out", str(tmp_path / "out"), *more]) == 2
+
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert output.err.startswith("error: ")
+    assert names in output.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,171 @@
+"""What the recorder of a service's consumer costs it (`kafka_assignors.integration.recorder`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+from kafka import KafkaProducer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+
+from kafka_assignors.integration import recorder
+from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP, _File, _Member, _wrap_consumer
+from kafka_assignors.integration.topics import create_topics
+
+from .result import Result, WrongAnswer, in_turns
+
+_RECORDS, _QUICK_RECORDS = 300_000, 60_000
+_TURNS, _QUICK_TURNS = 11, 11
+_VALUE, _BATCH, _PLACE = b"x" * 100, 500, TopicPartition("t", 0)
+_WITH, _WITHOUT = "recorder", "without"
+_SERVICE = """
+import json, sys, time
+from kafka import KafkaConsumer
+
+bootstrap, topic, group, count, way = sys.argv[1:]
+consumer = KafkaConsumer(
+    topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+)
+left, begun = int(count), None
+while left > 0:
+    if way == "poll":
+        read = sum(map(len, consumer.poll(timeout_ms=1000).values()))
+    else:
+        next(consumer)
+        read = 1
+    if read and begun is None:
+        begun = time.perf_counter(), time.process_time()
+    left -= read
+    if way == "iterator" and begun:
+        for _ in consumer:
+            left -= 1
+            if left <= 0:
+                break
+wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+consumer.close()
+print(json.dumps({"wall": wall, "cpu": cpu}))
+"""
+"""A service as users write them; it measures from its first record to its last one."""
+
+
+def run(quick: bool) -> Iterator[Result]:
+    """``poll``, ``iterator``: one consumer reads small records, with the recorder and without, in turns.
+
+    ``…/cpu``: CPU time of the whole process, the client's thread included. ``…/apart``: of the recorder's own calls, on
+    records in memory, as a whole consumer's time varies by more than they take.
+    """
+    count, turns = (_QUICK_RECORDS, _QUICK_TURNS) if quick else (_RECORDS, _TURNS)
+    with start_broker("jvm") as broker, tempfile.TemporaryDirectory() as name:
+        topic = f"recorder-{uuid4().hex[:8]}"
+        create_topics(broker.bootstrap, {topic: 1})
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=20, batch_size=1 << 17)
+        for _ in range(count):
+            producer.send(topic, _VALUE)
+        producer.close()
+        for way in ("poll", "iterator"):
+            yield _apart(way, count, turns, Path(name))
+            seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}
+            for turn in range(turns):
+                for kind in (_WITH, _WITHOUT) if turn % 2 == 0 else (_WITHOUT, _WITH):
+                    for clock, value in _read(broker.bootstrap, topic, count, way, kind, Path(name)).items():
+                        seconds[clock][kind].append(value)
+            for clock, values in seconds.items():
+                ours, theirs = (1e6 * statistics.median(values[kind]) / count for kind in (_WITH, _WITHOUT))
+                raw = {"seconds": values, "count": count, "load": os.getloadavg()[0]}
+                yield Result(f"{way}/{clock}", ours, "us/record", _WITHOUT, theirs, raw=raw)
+
+
+class _Coordinator:
+    _generation = SimpleNamespace(member_id="m")
+
+
+class _Consumer:
+    """Hands out records in memory as a consumer does."""
+
+    def __init__(self, records: list[ConsumerRecord]) -> None:
+        self._coordinator: Any = _Coordinator()
+        self._batches = (records[first : first + _BATCH] for first in range(0, len(records), _BATCH))
+        self._iterator: Iterator[ConsumerRecord] = iter(())
+
+    def poll(self, update_offsets: bool = True) -> Any:  # noqa: ARG002 - the recorder looks at it
+        return dict(zip((_PLACE,), self._batches, strict=False))
+
+    def __next__(self) -> Any:
+        for record in self._iterator:
+            return record
+        self._iterator = iter(self.poll(update_offsets=False).get(_PLACE, ()))
+        return next(self._iterator)
+
+    def unsubscribe(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def read(self, way: str) -> float:
+        """CPU seconds that it takes to hand all records out."""
+        begun = time.thread_time()
+        if way == "poll":
+            while self.poll():
+                pass
+        else:
+            with suppress(StopIteration):
+                while True:
+                    self.__next__()
+        return time.thread_time() - begun
+
+
+def _apart(way: str, count: int, turns: int, folder: Path) -> Result:
+    """The recorder's calls alone."""
+    records = [ConsumerRecord("t", 0, 0, n, 0, 0, None, _VALUE, [], None, -1, len(_VALUE), -1) for n in range(count)]
+
+    class Recorded(_Consumer):
+        pass
+
+    _wrap_consumer(SimpleNamespace(KafkaConsumer=Recorded))
+
+    def with_it() -> float:
+        consumer = Recorded(records)
+        member = _Member(_File(str(folder / "apart")), consumer._coordinator)
+        member._started = True
+        consumer._coordinator._kafka_assignors_member = member
+        return float(consumer.read(way))
+
+    ours, theirs, raw = in_turns(with_it, lambda: _Consumer(records).read(way), turns)
+    us = 1e6 * (ours - theirs) / count
+    return Result(f"{way}/apart", us, "us/record", raw={**raw, "count": count})
+
+
+def _read(bootstrap: str, topic: str, count: int, way: str, kind: str, folder: Path) -> dict[str, float]:
+    """Read all records in a new process and group; the seconds that it took.
+
+    Raises:
+        WrongAnswer: The service failed, or the recorder missed records.
+    """
+    group = f"g-{uuid4().hex[:8]}"
+    record = folder / group
+    environment = dict(os.environ)
+    if kind == _WITH:
+        environment |= {FILE: str(record), GROUP: group, "PYTHONPATH": str(Path(recorder.__file__).parent)}
+    command = [sys.executable, "-c", _SERVICE, bootstrap, topic, group, str(count), way]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise WrongAnswer(f"the service failed: {done.stderr.strip()[-300:]}")
+    if kind == _WITH:
+        rows = [json.loads(line) for path in folder.glob(f"{group}.*") for line in path.read_text().splitlines()]
+        consumed = sum(run["count"] for row in rows if row["kind"] == "consume" for run in row["offsets"])
+        if consumed < count:
+            raise WrongAnswer(f"the recorder saw {consumed} of {count} records")
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds

@@ -1,0 +1,157 @@
+"""The options of ``test`` that name a user's own service, checked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_assignors.errors import ConfigError
+
+from ..members.service import Service, service_of
+
+_MOST_PARTITIONS = 10_000
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""What Kafka takes as the name of a topic."""
+
+
+@dataclass(frozen=True)
+class AskedService:
+    """The options that belong to ``--service``, as typed."""
+
+    command: str | None
+    replicas: int | None
+    topics: tuple[str, ...]
+    group: str | None
+    records: Path | None
+    environment: tuple[str, ...]
+
+    @property
+    def given(self) -> bool:
+        """Whether a service plays.
+
+        Raises:
+            ConfigError: An option is given that needs one.
+        """
+        if self.command is not None:
+            return True
+        if without := [name for name, _ in self._values()]:
+            raise ConfigError(
+                f"{without[0]} needs --service COMMAND, the command that starts one process of your service; add it, "
+                f"or remove {without[0]}"
+            )
+        return False
+
+    @property
+    def words(self) -> list[str]:
+        """The options again, as words of a command line."""
+        given = [] if self.command is None else [("--service", self.command)]
+        return [word for option in (*given, *self._values()) for word in option]
+
+    def require_alone(self, assignors: Collection[str], client: str | None) -> None:
+        """Check that nothing else chooses what the members are.
+
+        Raises:
+            ConfigError: `assignors` or `client` are given.
+        """
+        given = [*(f"--assignor {name}" for name in assignors), *([] if client is None else [f"--client {client}"])]
+        if given:
+            raise ConfigError(
+                f"{given[0]} is for members of the harness, and a service chooses its own; remove it, or --service"
+            )
+
+    def service(self, *, existing: bool) -> Service:
+        """How to start a process of the service.
+
+        Args:
+            existing: The broker has topics and groups of others: the service must read those of the run.
+
+        Raises:
+            ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where
+                the broker is, or on an existing one its group and topics.
+        """
+        try:
+            words = shlex.split(self.command or "")
+        except ValueError as error:
+            raise ConfigError(
+                f"--service {self.command!r}: {str(error).lower()}; quote its words as in a shell"
+            ) from error
+        service = service_of(words, self.environment)
+        program = service.command[0]
+        if "{" not in program and shutil.which(program, path=service.environment.get("PATH")) is None:
+            raise ConfigError(
+                f"--service {self.command!r}: no program {program!r} is found from this folder; check its name or path"
+            )
+        given = "\n".join((*service.command, *service.environment.values()))
+        if "{bootstrap}" not in given:
+            raise ConfigError(
+                f"--service {self.command!r}: its processes aren't told where the broker is; add {{bootstrap}} to the "
+                "command, or --env NAME={bootstrap}"
+            )
+        needed = {"{group}": ("{group}",), "{topic}": ("{topic}", "{topics}")} if existing else {}
+        for name, either in needed.items():
+            if not any(word in given for word in either):
+                raise ConfigError(
+                    f"--service {self.command!r}: on an existing broker it may only read what the run makes; add "
+                    f"{name} to the command, or --env NAME={name}"
+                )
+        return service
+
+    def group_named(self, default: str) -> str:
+        """The group of the service.
+
+        Raises:
+            ConfigError: It is empty.
+        """
+        if self.group is not None and not self.group.strip():
+            raise ConfigError(f"--group {self.group!r} is empty; name the group of your service, or remove it")
+        return self.group or default
+
+    def topic_counts(self) -> dict[str, int]:
+        """Topic -> partition count; empty: the scenario's topics.
+
+        Raises:
+            ConfigError: A text isn't NAME:PARTITIONS, or a topic is given twice.
+        """
+        counts = {}
+        for text in self.topics:
+            name, _, count = text.rpartition(":")
+            if not count.isdecimal() or not 1 <= int(count) <= _MOST_PARTITIONS or not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"--topic {text!r} is not NAME:PARTITIONS, such as orders:12, with 1 to {_MOST_PARTITIONS:,} "
+                    "partitions, and letters, digits, '.', '_' or '-' in the name"
+                )
+            if name in counts:
+                raise ConfigError(f"--topic {text!r}: topic {name!r} is given twice; remove one")
+            counts[name] = int(count)
+        return counts
+
+    def values(self) -> list[bytes]:
+        """The lines of the file of records; empty without one.
+
+        Raises:
+            ConfigError: It can't be read, or has no line.
+        """
+        if self.records is None:
+            return []
+        try:
+            lines = self.records.read_bytes().splitlines()
+        except OSError as error:
+            raise ConfigError(
+                f"--records {self.records}: {error.strerror}; name a file with the value of one record per line"
+            ) from error
+        if not lines:
+            raise ConfigError(f"--records {self.records} has no line; write the value of one record into each")
+        return lines
+
+    def _values(self) -> list[tuple[str, str]]:
+        """The options beside the command that are given, each with its value."""
+        single = (("--replicas", self.replicas), ("--group", self.group), ("--records", self.records))
+        repeated = (("--topic", self.topics), ("--env", self.environment))
+        return [
+            *((name, str(value)) for name, value in single if value is not None),
+            *((name, value) for name, values in repeated for value in values),
+        ]

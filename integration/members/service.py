@@ -1,0 +1,210 @@
+"""A user's own service as a member: any program, as many processes as the scenario has members.
+
+A Python service that reads by kafka-python is recorded without a line of its own; see `recorder`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.history.events import COMMON
+from kafka_assignors.history.writer import EventWriter
+
+from ..processes.child import ChildProgram
+from ..recorder.kafka_assignors_recorder import FILE, GROUP
+from .config import KAFKA_PYTHON, MemberConfig
+from .process import MemberProcess
+
+SERVICE = "service"
+"""Client of the members that are a service's processes."""
+_RECORDER = Path(__file__).parents[1] / "recorder"
+_UNSEEN = "no consumer of it has joined the group so far that the recorder sees; it sees kafka-python's alone"
+_LONGEST = 300
+_SECOND = "its process has a second consumer in the group; one member per process is judged"
+_STRANGE = "its record has lines that the recorder did not write; they are ignored"
+_OURS = frozenset((*COMMON, "consumer")) - {"kind", "ts_ns", "mono_ns", "pid", "member_id"}
+"""Fields that only the harness writes, and the one that only it reads."""
+_TYPES = {"kind": str, "mono_ns": int, "ts_ns": int, "pid": int}
+_CALLBACK = (("generation", int), ("partitions", list))
+_FIELDS: Mapping[str, Sequence[tuple[str, type]]] = {
+    "start": (("topics", list), ("assignors", list), ("config", dict)),
+    "stop": (),
+    "generation": (*_CALLBACK, ("protocol", str)),
+    **{f"{name}_{edge}": _CALLBACK for name in ("assigned", "revoke", "lost") for edge in ("begin", "end")},
+    **dict.fromkeys(("consume", "commit_begin", "commit_ok", "commit_fail"), (("offsets", list),)),
+    "error": (("error", str), ("message", str)),
+}
+"""Kinds of rows, and their fields' types."""
+_PLACED = {"consume": ("last",)}
+"""Kind -> what its topic-partitions have beside topic and partition, if the harness reads it."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """How to start a service.
+
+    Args:
+        command: Program and arguments. ``{bootstrap}``, ``{topic}``, ``{topics}`` (with commas), ``{group}`` and
+            ``{replica}`` (the member's name) are replaced, also in `environment`.
+        environment: Variables beside those of this process.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def filled(self, config: MemberConfig) -> Service:
+        """The same for one member."""
+        values = {
+            "bootstrap": config.bootstrap,
+            "topic": config.topics[0],
+            "topics": ",".join(config.topics),
+            "group": config.group,
+            "replica": config.member,
+        }
+
+        def fill(text: str) -> str:
+            for name, value in values.items():
+                text = text.replace("{" + name + "}", value)
+            return text
+
+        environment = {name: fill(value) for name, value in self.environment.items()}
+        return Service(tuple(map(fill, self.command)), environment)
+
+
+class ServiceProcess(MemberProcess):
+    """A process of the service. What its recorder tells becomes its history.
+
+    Args:
+        config: Its configuration; its topics are those that the service is expected to subscribe to.
+        service: How to start it.
+        stem: Path of its files, without their endings.
+
+    Raises:
+        ConfigError: The program can't be started.
+    """
+
+    def __init__(self, config: MemberConfig, service: Service, stem: Path) -> None:
+        super().__init__(config, stem.with_name(stem.name + ".log"))
+        self._record = stem.with_name(f".{stem.name}.record")
+        self._read: dict[Path, int] = {}
+        self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
+        self._objections: set[str] = set()
+        filled = service.filled(config)
+        python_path = filled.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+        environment = {
+            **filled.environment,
+            FILE: str(self._record.resolve()),
+            GROUP: config.group,
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(_RECORDER), python_path))),
+        }
+        self.last_error = _UNSEEN
+        self.program = ChildProgram(filled.command, self.output, environment=environment)
+        if self.program.pid is None:
+            raise ConfigError(f"member {config.member!r}: {self.output.read_text('utf-8', 'replace').strip()[-300:]}")
+        common = {**config.common, "client": KAFKA_PYTHON, "pid": self.program.pid}  # no other client is recorded
+        self._writer = EventWriter(Path(config.history), config.run, "member", **common)
+
+    @property
+    def clean(self) -> bool:
+        """A service may end as it likes once it is asked to."""
+        return self.returncode is not None
+
+    def epitaph(self) -> str:
+        """How it ended, and the last line of its log, which is an error's message in a traceback."""
+        lines = self.output.read_text("utf-8", "replace").split("\n")
+        last_line = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
+        return f"ended with exit code {self.returncode}: {last_line[:_LONGEST]} (its log: {self.output})"
+
+    def end(self, timeout_s: float) -> None:
+        """Wait for its end, kill it at the deadline, and with it the processes that it started."""
+        session = self.program.pids()[:1]
+        super().end(timeout_s)
+        for process in psutil.process_iter():
+            with suppress(ProcessLookupError, PermissionError, psutil.Error):
+                if os.getsid(process.pid) in session:
+                    process.kill()
+        self.catch_up()  # those processes may have been the member
+        self._writer.close()
+
+    def catch_up(self) -> None:
+        """Take over what the recorder has written since the last call."""
+        rows: list[tuple[Path, dict[str, Any]]] = []
+        for path in sorted(self._record.parent.glob(f"{self._record.name}.*")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self._read[path] = self._read.get(path, 0) + len(whole)
+            for line in filter(None, whole.split(b"\n")):
+                row = _row(line)
+                if row is None:
+                    self._object("StrangeLine", _STRANGE)
+                else:
+                    rows.append((path, row))
+        for path, row in sorted(rows, key=lambda pair: pair[1]["mono_ns"]):  # which process started first
+            self._take_row(path, row)
+
+    def _take_row(self, path: Path, row: Mapping[str, Any]) -> None:
+        source, kind = (path, row.get("consumer", 0)), row["kind"]
+        first = self._source is None
+        if first and kind == "start":
+            self._source = source
+            self.last_error = ""
+            self.topics, self.pattern = tuple(row["topics"]), row["config"].get("pattern")
+        elif kind == "start" and source == self._source:  # the process has replaced its program
+            self._source = (path, None)
+        if source == self._source or (first and kind == "error"):
+            self.take(self._writer.write(**{name: value for name, value in row.items() if name not in _OURS}))
+        elif not first:
+            self._object("SecondConsumer", _SECOND)
+
+    def _object(self, error: str, message: str) -> None:
+        """Tell once that rows of a kind are not taken over."""
+        if message not in self._objections:
+            self._objections.add(message)
+            self.take(self._writer.write("error", error=error, fatal=False, message=message))
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The recorder's row in a line; None if it is none, as a service can write into that file."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in _TYPES.items()):
+        return None
+    kind = row["kind"]
+    if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
+        return None
+    places = (*row.get("partitions", ()), *row.get("offsets", ()))
+    if not all(
+        isinstance(place, dict) and {"topic", "partition", *_PLACED.get(kind, ())} <= set(place) for place in places
+    ):
+        return None
+    return row
+
+
+def service_of(command: Sequence[str], environment: Sequence[str]) -> Service:
+    """A service from a command's words and ``NAME=VALUE`` texts.
+
+    Raises:
+        ConfigError: The command is empty, or a text has no ``=``.
+    """
+    if not command:
+        raise ConfigError(
+            "--service '' has no words; give the command that starts one process of your service, such as "
+            "'python worker.py {bootstrap} {group} {topic}'"
+        )
+    for text in environment:
+        if "=" not in text[1:]:
+            raise ConfigError(f"--env {text!r} is not NAME=VALUE, such as REGION=eu")
+    return Service(tuple(command), dict(text.split("=", 1) for text in environment))

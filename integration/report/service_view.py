@@ -1,0 +1,103 @@
+"""What a service's run comes to, for a person: its records, and how its processes ended. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+
+from ..history import History
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ServiceView:
+    """The records of a run, and the processes of the service.
+
+    Args:
+        sent: Records that the brokers acknowledged.
+        unread: Acknowledged records that no process got although the group had consumed all; None: it had not.
+        read_twice: Records that were handed out more than once.
+        furthest_back: Most records of one partition by which a process went back.
+        refused_commits: Commits with an error.
+        unclosed: Processes that were asked to end and ended without closing their consumer.
+    """
+
+    sent: int
+    unread: int | None
+    read_twice: int
+    furthest_back: int
+    refused_commits: int
+    unclosed: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Sentences: the figures, and what would change them."""
+        unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
+        yield (
+            f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}, at most "
+            f"{self.furthest_back:,} in one partition; refused commits: {self.refused_commits:,}"
+        )
+        if self.unclosed:
+            names = ", ".join(self.unclosed[:_SHOWN]) + (", …" if len(self.unclosed) > _SHOWN else "")
+            yield (
+                f"{names} ended on SIGTERM without closing the consumer: a group keeps the partitions of a member that "
+                "doesn't leave until its session ends; close the consumer on SIGTERM, or read on with "
+                "kafka_assignors.leave first"
+            )
+        if self.read_twice and not self.refused_commits:
+            yield "records were read twice because they were not committed when their partition went to another process"
+        elif self.refused_commits:
+            yield (
+                "a commit is refused when its partition has gone: commit in on_partitions_revoked, and treat each "
+                "record so that a second time does no harm"
+            )
+
+
+def service_view(history: History) -> ServiceView:
+    """The view of a run whose members are processes of one service."""
+    events = history.events
+    sent: set[tuple[TopicPartition, int]] = set()
+    reads: Counter[tuple[TopicPartition, int]] = Counter()
+    reached: dict[TopicPartition, int] = {}
+    furthest_back = 0
+    for event in events:
+        if event.kind == "ack":
+            sent.add((TopicPartition(event.data["topic"], event.data["partition"]), event.data["offset"]))
+        elif event.kind == "consume":
+            for run in event.data["offsets"]:
+                tp = TopicPartition(run["topic"], run["partition"])
+                furthest_back = max(furthest_back, reached.get(tp, 0) - run["first"])
+                reached[tp] = max(reached.get(tp, 0), run["last"] + 1)
+                reads.update((tp, offset) for offset in range(run["first"], run["last"] + 1))
+    drained = any(event.kind == "step" and event.data["name"] == "drained" for event in events)
+    return ServiceView(
+        sent=len(sent),
+        unread=len(sent - reads.keys()) if drained else None,
+        read_twice=sum(times > 1 for times in reads.values()),
+        furthest_back=furthest_back,
+        refused_commits=sum(event.kind == "commit_fail" for event in events),
+        unclosed=tuple(_unclosed(events)),
+    )
+
+
+def _unclosed(events: Sequence[Event]) -> Iterator[str]:
+    """Processes that ended when the scenario asked them to, and never told that they closed their consumer.
+
+    Those that end with the run don't count, nor those that are killed.
+    """
+    closed = {(event.member, event.incarnation) for event in events if event.kind == "stop"}
+    killed = {
+        (event.member, event.incarnation)
+        for event in events
+        if event.kind == "fault_begin" and event.data["fault"] == "kill"
+    }
+    for event in events:
+        if event.kind == "closing":
+            return
+        process = (event.member, event.incarnation)
+        if event.kind == "exit" and event.data["asked"] and process not in closed | killed:
+            yield event.member or ""

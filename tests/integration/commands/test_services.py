@@ -1,0 +1,167 @@
+"""The options of a user's own service: what they make, and what is wrong with them in one sentence."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.commands.services import AskedService
+from kafka_assignors.integration.members.config import MemberConfig
+from kafka_assignors.integration.members.service import Service
+
+WORKER = f"{sys.executable} 'my worker.py' {{bootstrap}} {{group}} {{topic}}"
+NOTHING = AskedService(None, None, (), None, None, ())
+ASKED = replace(NOTHING, command=WORKER)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--replicas": {"replicas": 0},
+    "--topic": {"topics": ("orders:3",)},
+    "--group": {"group": ""},
+    "--records": {"records": Path("orders.txt")},
+    "--env": {"environment": ("REGION=eu",)},
+}
+
+
+def test_a_command_is_words_as_in_a_shell() -> None:
+    service = replace(ASKED, environment=("REGION=eu=1", "EMPTY=")).service(existing=True)
+
+    assert service.command == (sys.executable, "my worker.py", "{bootstrap}", "{group}", "{topic}")
+    assert service.environment == {"REGION": "eu=1", "EMPTY": ""}
+
+
+def test_names_in_braces_are_replaced_and_others_stay() -> None:
+    config = MemberConfig("localhost:9092", "billing", "m1", ("orders", "payments"), ("service",), "m1.jsonl", "run")
+    command = ("{replica}", "--at={bootstrap}", "{topic}/{topics}", "{group}", '{"key": 1}', "{other}")
+
+    filled = Service(command, {"ADDRESS": "{bootstrap}"}).filled(config)
+
+    assert filled.command == (
+        "m1", "--at=localhost:9092", "orders/orders,payments", "billing", '{"key": 1}', "{other}",
+    )  # fmt: skip
+    assert filled.environment == {"ADDRESS": "localhost:9092"}
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "words"),
+    [
+        ("", (), "--service '' has no words; give the command"),
+        ("worker 'x", (), '--service "worker \'x": no closing quotation; quote its words'),
+        ("no-such-program {bootstrap}", (), "no program 'no-such-program' is found from this folder"),
+        (sys.executable, (), "add {bootstrap} to the command, or --env NAME={bootstrap}"),
+        (WORKER, ("REGION",), "--env 'REGION' is not NAME=VALUE, such as REGION=eu"),
+        (WORKER, ("=eu",), "--env '=eu' is not NAME=VALUE"),
+    ],
+)
+def test_a_command_that_cannot_be_started_is_named(command: str, environment: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        replace(ASKED, command=command, environment=environment).service(existing=False)
+
+
+@pytest.mark.parametrize(
+    ("environment", "lacks"),
+    [
+        ((), "{group}"),
+        (("GROUP={group}",), "{topic}"),
+        (("TOPICS={topics}",), "{group}"),
+        (("GROUP={group}", "TOPICS={topics}"), None),
+    ],
+)
+def test_on_an_existing_broker_a_service_is_told_what_it_may_read(
+    environment: tuple[str, ...], lacks: str | None
+) -> None:
+    """On a broker of the run's own, a service may name its group and topics itself."""
+    asked = replace(ASKED, command=sys.executable, environment=("BROKER={bootstrap}", *environment))
+
+    assert asked.service(existing=False).command == (sys.executable,)
+    if lacks is None:
+        assert asked.service(existing=True) == asked.service(existing=False)
+    else:
+        with pytest.raises(
+            ConfigError, match=re.escape(f"existing broker it may only read what the run makes; add {lacks}")
+        ):
+            asked.service(existing=True)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_of_a_service_needs_one_whatever_its_value(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{option} needs --service COMMAND, .*; add it, or remove {option}$"):
+        _ = replace(NOTHING, **OPTIONS[option]).given
+    assert replace(ASKED, **OPTIONS[option]).given
+
+
+def test_without_options_no_service_plays() -> None:
+    assert not NOTHING.given
+    assert NOTHING.words == []
+
+
+def test_the_words_of_the_options_are_those_that_were_typed() -> None:
+    asked = AskedService("w {bootstrap}", 4, ("a:1", "b:2"), "g", Path("f"), ("A=1",))
+
+    assert asked.words == [
+        "--service", "w {bootstrap}", "--replicas", "4", "--group", "g", "--records", "f", "--topic", "a:1",
+        "--topic", "b:2", "--env", "A=1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("assignors", "client", "named"), [(("sticky",), None, "--assignor sticky"), ((), "java", "--client java")]
+)
+def test_a_service_chooses_its_client_and_assignors(assignors: tuple[str, ...], client: str | None, named: str) -> None:
+    ASKED.require_alone((), None)
+    with pytest.raises(ConfigError, match=f"^{named} is for members of the harness"):
+        ASKED.require_alone(assignors, client)
+
+
+def test_topics_have_counts() -> None:
+    assert ASKED.topic_counts() == {}
+    assert replace(ASKED, topics=("orders:12", "a.b_c-d:10000")).topic_counts() == {"orders": 12, "a.b_c-d": 10_000}
+
+
+@pytest.mark.parametrize(
+    "text", ["orders", "orders:", ":3", "orders:0", "orders:-1", "orders:10001", "or ders:3", "orders:x", "a:b:3"]
+)
+def test_a_topic_without_a_name_or_count_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--topic {text!r} is not NAME:PARTITIONS, such as orders:12"):
+        replace(ASKED, topics=("payments:1", text)).topic_counts()
+
+
+def test_a_topic_is_given_once() -> None:
+    with pytest.raises(ConfigError, match=r"^--topic 'orders:6': topic 'orders' is given twice; remove one$"):
+        replace(ASKED, topics=("orders:3", "orders:6")).topic_counts()
+
+
+@pytest.mark.parametrize("group", ["", " "])
+def test_the_group_is_the_named_one_or_the_scenarios(group: str) -> None:
+    assert ASKED.group_named("churn") == "churn"
+    assert replace(ASKED, group="billing").group_named("churn") == "billing"
+    with pytest.raises(ConfigError, match=f"^--group {group!r} is empty; "):
+        replace(ASKED, group=group).group_named("churn")
+
+
+def test_each_line_of_a_file_is_the_value_of_a_record(tmp_path: Path) -> None:
+    file = tmp_path / "orders.txt"
+    file.write_bytes(b'{"cents": 100}\r\n\n\xff')
+
+    assert replace(ASKED, records=file).values() == [b'{"cents": 100}', b"", b"\xff"]
+    assert ASKED.values() == []
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda file: None, "No such file or directory; name a file with the value of one record per line"),
+        (lambda file: file.mkdir(), "Is a directory; name a file"),
+        (lambda file: file.touch(), "has no line; write the value of one record into each"),
+    ],
+    ids=["missing", "folder", "empty"],
+)
+def test_a_file_of_records_that_has_none_is_named(tmp_path: Path, made: Any, words: str) -> None:
+    file = tmp_path / "orders.txt"
+    made(file)
+    with pytest.raises(ConfigError, match=f"^--records {re.escape(str(file))}.*{words}"):
+        replace(ASKED, records=file).values()

@@ -1,0 +1,127 @@
+"""A user's own service, played and judged without a line of its own: sound ones are true, faults are found by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.report.report import GroupResult
+from kafka_assignors.integration.report.service_view import ServiceView, service_view
+from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.clients import of_service
+from kafka_assignors.integration.scenario.runner import run_scenario
+from kafka_assignors.integration.topics.sandbox import Sandbox
+
+pytestmark = [pytest.mark.broker, pytest.mark.source("kafka-python's own documentation of KafkaConsumer")]
+
+BEGIN = """\
+import signal, sys, time
+from kafka import KafkaConsumer, ConsumerRebalanceListener, TopicPartition
+address, group, topic = sys.argv[1:4]
+settings = dict(bootstrap_servers=address, group_id=group, auto_offset_reset="earliest",
+                session_timeout_ms=10_000, heartbeat_interval_ms=1000)
+stop = []
+"""
+ITERATES = """\
+consumer = KafkaConsumer(topic, **settings)
+for message in consumer:
+    print(message.topic, message.partition, message.offset)
+"""
+CLOSES = """\
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+consumer = KafkaConsumer(topic, enable_auto_commit=False, **settings)
+while not stop:
+    if consumer.poll(timeout_ms=200):
+        consumer.commit()
+consumer.close()
+"""
+LISTENS = """\
+class Listener(ConsumerRebalanceListener):
+    def on_partitions_revoked(self, revoked):
+        pass
+    def on_partitions_assigned(self, assigned):
+        pass
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+consumer = KafkaConsumer(enable_auto_commit=False, **settings)
+consumer.subscribe([topic], listener=Listener())
+while not stop:
+    if consumer.poll(timeout_ms=200):
+        consumer.commit()
+consumer.close()
+"""
+SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").replace(
+    "consumer.commit()\n",
+    "consumer.commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
+)
+OTHER_GROUP = CLOSES.replace("**settings)", "**{**settings, 'group_id': 'another'})")
+
+
+def played(
+    program: str, broker: Broker, folder: Path, scenario: str = "churn", steps: int = 4, timeout_s: float = 60
+) -> tuple[GroupResult, ServiceView]:
+    """The verdict of a scenario's first steps with processes of a program."""
+    worker = folder / "worker.py"
+    worker.write_text(BEGIN + program, "utf-8")
+    service = Service((sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}"))
+    what = of_service(SCENARIOS[scenario], {f"{folder.name}-orders": 6})
+    what = what.__class__(**{**vars(what), "steps": what.steps[:steps]})
+    with Sandbox(broker.connection) as sandbox:
+        ran = run_scenario(
+            what, broker, folder / "history", "run", sandbox=sandbox, group=f"billing-{folder.name}",
+            timeout_s=timeout_s, service=service,
+        )  # fmt: skip
+    return judged(ran), service_view(History.load(ran.folder))
+
+
+def broken(result: GroupResult) -> set[str]:
+    return {violation.law for violation in result.verdict.violations}
+
+
+@pytest.mark.parametrize("program", [CLOSES, LISTENS], ids=["polls", "with a listener"])
+def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    result, view = played(program, kafka_broker, tmp_path)
+
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    assert sum(times > 0 for times in verdict.checked.values()) >= 20
+    assert (view.unread, view.unclosed, view.refused_commits) == (0, (), 0)
+    assert view.sent > 100
+
+
+def test_a_loop_that_does_not_close_its_consumer_is_told_so(kafka_broker: Broker, tmp_path: Path) -> None:
+    result, view = played(ITERATES, kafka_broker, tmp_path, steps=3)
+
+    assert broken(result) == {"O4"}
+    assert (view.unclosed, view.unread) == (("m2",), 0)
+    assert "m2 ended on SIGTERM without closing the consumer" in "\n".join(view.lines())
+
+
+def test_a_service_that_seeks_back_is_found(kafka_broker: Broker, tmp_path: Path) -> None:
+    result, view = played(SEEKS_BACK, kafka_broker, tmp_path, steps=2)
+
+    assert "C2" in broken(result)
+    assert view.read_twice > 0 < view.furthest_back
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (OTHER_GROUP, ["no consumer of it has joined the group"]),
+        ("sys.exit('no database')", ["ended with exit code 1", "no database"]),
+    ],
+    ids=["another group", "exits at once"],
+)
+def test_a_service_that_never_joins_is_named(
+    program: str, words: Sequence[str], kafka_broker: Broker, tmp_path: Path
+) -> None:
+    result, _ = played(program, kafka_broker, tmp_path, steps=1, timeout_s=8)
+
+    assert result.verdict.value is None
+    assert all(word in result.gave_up for word in words), result.gave_up

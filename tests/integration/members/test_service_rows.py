@@ -1,0 +1,156 @@
+"""What the harness takes over of the rows that the recorder of a service has written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.members.config import MemberConfig
+from kafka_assignors.integration.members.service import SERVICE, Service, ServiceProcess
+
+SECOND = "its process has a second consumer in the group; one member per process is judged"
+STRANGE = "its record has lines that the recorder did not write; they are ignored"
+
+
+class Recorded:
+    """A service's process, and its record written by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._now_ns = folder, 0
+        config = MemberConfig("localhost:1", "g", "m", ("t",), (), str(folder / "m.jsonl"), "run", client=SERVICE)
+        command = (sys.executable, "-c", "import sys; sys.stdin.read()")
+        self.process = ServiceProcess(config, Service(command), folder / "m")
+
+    def write(self, kind: str, consumer: int = 0, pid: int = 7, **fields: Any) -> None:
+        """A row of the recorder's."""
+        self._now_ns += 1
+        common = {"mono_ns": self._now_ns, "ts_ns": self._now_ns, "pid": pid, "consumer": consumer}
+        self.line(json.dumps({"kind": kind, **common, **fields}).encode(), pid)
+
+    def start(self, consumer: int = 0, pid: int = 7) -> None:
+        self.write("start", consumer, pid, topics=["t"], assignors=["range"], config={"assignors": []})
+
+    def generation(self, number: int, consumer: int = 0, pid: int = 7) -> None:
+        self.write("generation", consumer, pid, generation=number, protocol="range", partitions=[])
+
+    def line(self, data: bytes, pid: int = 7) -> None:
+        with (self._folder / f".m.record.{pid}").open("ab") as file:
+            file.write(data + b"\n")
+
+    def events(self) -> list[Event]:
+        """Those of its history."""
+        self.process.catch_up()
+        return [Event.from_json(line) for line in (self._folder / "m.jsonl").read_text().splitlines()]
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events()]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[Recorded]:
+    given = Recorded(tmp_path)
+    yield given
+    given.process.kill()
+    given.process.end(30)
+
+
+def test_the_rows_of_one_consumer_are_its_history(recorded: Recorded) -> None:
+    recorded.start(consumer=1)
+    recorded.generation(4, consumer=1)
+
+    events = recorded.events()
+
+    assert [(event.kind, event.pid, event.mono_ns) for event in events] == [("start", 7, 1), ("generation", 7, 2)]
+    assert "consumer" not in events[1].data
+    assert (recorded.process.generation, recorded.process.last_error) == (4, "")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(lambda recorded: recorded.start(consumer=1), id="a second consumer"),
+        pytest.param(lambda recorded: recorded.start(pid=3), id="a second process, whose file comes first"),
+        pytest.param(lambda recorded: recorded.generation(9, pid=9), id="a fork of the member"),
+        pytest.param(lambda recorded: recorded.start(), id="the same process with another program"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_second_consumer_is_told_and_left_out(
+    second: Callable[[Recorded], None], at_once: bool, recorded: Recorded
+) -> None:
+    recorded.start()
+    recorded.generation(4)
+    if not at_once:
+        assert recorded.kinds() == ["start", "generation"]
+    second(recorded)
+    second(recorded)
+
+    (error,) = (event for event in recorded.events() if event.kind == "error")
+    assert error.data == {"error": "SecondConsumer", "fatal": False, "message": SECOND}
+    assert recorded.kinds() == ["start", "generation", "error"]
+    assert (recorded.process.generation, recorded.process.last_error) == (4, SECOND)
+
+
+def test_the_first_consumer_goes_on(recorded: Recorded) -> None:
+    recorded.start()
+    recorded.start(consumer=1)
+    recorded.generation(9, consumer=1)
+    recorded.generation(4)
+
+    assert recorded.kinds() == ["start", "error", "generation"]
+    assert recorded.process.generation == 4
+
+
+def test_what_follows_another_program_is_not_the_members(recorded: Recorded) -> None:
+    recorded.start()
+    recorded.start()
+    recorded.generation(9)
+
+    assert recorded.kinds() == ["start", "error"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello", b"\xff\xfe", b"[1]", b"17", b"{}", b'{"mono_ns":1,"ts_ns":1,"pid":1}', b"[" * 100_000,
+        b'{"kind":"finished","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[]}',
+        b'{"kind":"generation","mono_ns":1,"ts_ns":1,"pid":1}',
+        b'{"kind":"stop","mono_ns":"1","ts_ns":1,"pid":1}',
+        b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":"t","assignors":[],"config":{}}',
+        b'{"kind":"assigned_end","mono_ns":1,"ts_ns":1,"pid":1,"generation":1,"partitions":["t"]}',
+        b'{"kind":"consume","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
+    ],
+)  # fmt: skip
+def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: Recorded) -> None:
+    recorded.start()
+    recorded.line(line[:200])
+    recorded.line(line)
+    recorded.generation(4)
+
+    (error,) = (event for event in recorded.events() if event.kind == "error")
+    assert error.data == {"error": "StrangeLine", "fatal": False, "message": STRANGE}
+    assert sorted(recorded.kinds()) == ["error", "generation", "start"]
+
+
+def test_a_recorder_that_stopped_before_the_first_join_is_told(recorded: Recorded) -> None:
+    recorded.write("error", error="AttributeError", fatal=False, message="the recorder stopped: AttributeError: x")
+
+    assert recorded.kinds() == ["error"]
+    assert recorded.process.last_error.startswith("the recorder stopped")
+
+
+def test_half_a_line_is_taken_over_when_it_is_whole(recorded: Recorded, tmp_path: Path) -> None:
+    recorded.start()
+    path = tmp_path / ".m.record.7"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20])
+    assert recorded.kinds() == []
+    path.write_bytes(whole)
+
+    assert recorded.kinds() == ["start"]

@@ -1,0 +1,83 @@
+"""The figures of a service's run, from events that were counted by hand."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.report.service_view import ServiceView, service_view
+
+NUMBERS = count()
+
+
+def event(kind: str, member: str | None = None, src: str = "member", **data: Any) -> Event:
+    number = next(NUMBERS)
+    return Event(kind, "run", src, number, number, number, "g", member, data=data)
+
+
+def acks(count_: int, partition: int = 0) -> list[Event]:
+    return [event("ack", src="producer", topic="t", partition=partition, offset=offset) for offset in range(count_)]
+
+
+def consumed(member: str, first: int, last: int) -> Event:
+    run = {"topic": "t", "partition": 0, "first": first, "last": last, "count": last - first + 1, "bytes": 0}
+    return event("consume", member, offsets=[run])
+
+
+def ended(member: str) -> Event:
+    return event("exit", member, "harness", code=0, asked=True)
+
+
+DRAINED = ("step", None, "harness")
+
+
+def test_all_is_read_once() -> None:
+    events = [*acks(10), consumed("m1", 0, 9), event(*DRAINED, name="drained", offsets=[])]
+
+    assert service_view(History(events)) == ServiceView(10, 0, 0, 0, 0, ())
+
+
+def test_records_that_nobody_read_are_counted_only_once_all_was_consumed() -> None:
+    events = [*acks(10), consumed("m1", 0, 5)]
+
+    assert service_view(History(events)).unread is None
+    assert service_view(History([*events, event(*DRAINED, name="drained", offsets=[])])).unread == 4
+
+
+def test_going_back_is_measured_in_records() -> None:
+    events = [*acks(10), consumed("m1", 0, 7), consumed("m2", 5, 9), consumed("m3", 6, 9)]
+
+    view = service_view(History(events))
+
+    assert (view.read_twice, view.furthest_back) == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("closes", "killed", "at_the_end", "unclosed"),
+    [
+        (False, False, False, ("m1",)),
+        (True, False, False, ()),
+        (False, True, False, ()),
+        (False, False, True, ()),
+    ],
+)
+def test_who_ends_without_closing_is_named(
+    closes: bool, killed: bool, at_the_end: bool, unclosed: tuple[str, ...]
+) -> None:
+    events = [event("stop", "m1")] if closes else []
+    events += [event("fault_begin", "m1", "harness", fault="kill", target="m1")] if killed else []
+    events += [event("closing", src="harness")] if at_the_end else []
+    events.append(ended("m1"))
+
+    assert service_view(History(events)).unclosed == unclosed
+
+
+def test_refused_commits_come_with_what_would_change_them() -> None:
+    view = service_view(History([event("commit_fail", "m1", offsets=[], error="CommitFailedError")]))
+
+    assert view.refused_commits == 1
+    assert "commit in on_partitions_revoked" in "\n".join(view.lines())
