@@ -63,15 +63,17 @@ class AskedService:
                 f"{given[0]} is for members of the harness, and a service chooses its own; remove it, or --service"
             )
 
-    def service(self, *, existing: bool) -> Service:
+    def service(self, *, existing: bool, network_faults: bool = False) -> Service:
         """How to start a process of the service.
 
         Args:
             existing: The broker has topics and groups of others: the service must read those of the run.
+            network_faults: The scenario has faults of one process's network: the proxy tells processes apart by the
+                client id, which must be the member's name.
 
         Raises:
             ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where
-                the broker is, or on an existing one its group and topics.
+                the broker is, on an existing one its group and topics, with faults of the network its name.
         """
         try:
             words = shlex.split(self.command or "")
@@ -98,6 +100,11 @@ class AskedService:
                     f"--service {self.command!r}: on an existing broker it may only read what the run makes; add "
                     f"{name} to the command, or --env NAME={name}"
                 )
+        if network_faults and "{replica}" not in given:
+            raise ConfigError(
+                f"--service {self.command!r}: the scenario has faults of one process's network, which find the process by "
+                "its client_id; add {replica} to the command, or --env NAME={replica}, and use it as client_id"
+            )
         return service
 
     def group_named(self, default: str) -> str:

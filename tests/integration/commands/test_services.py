@@ -87,6 +87,13 @@ def test_on_an_existing_broker_a_service_is_told_what_it_may_read(
             asked.service(existing=True)
 
 
+def test_faults_of_the_network_need_the_name_of_the_process() -> None:
+    """The proxy tells processes apart by their client id."""
+    with pytest.raises(ConfigError, match=re.escape("add {replica} to the command, or --env NAME={replica}")):
+        ASKED.service(existing=False, network_faults=True)
+    assert replace(ASKED, environment=("NAME={replica}",)).service(existing=False, network_faults=True)
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_option_of_a_service_needs_one_whatever_its_value(option: str) -> None:
     with pytest.raises(ConfigError, match=f"^{option} needs --service COMMAND, .*; add it, or remove {option}$"):

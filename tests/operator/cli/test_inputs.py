@@ -84,6 +84,7 @@ WRONG = {
     "test churn --service {bootstrap} --replicas many": (2, "--replicas"),
     "test churn --service {bootstrap} --assignor sticky": (2, "--assignor sticky"),
     "test churn --service {bootstrap} --client java": (2, "--client java"),
+    "test proxy-faults --service {bootstrap}": (2, "add {replica}"),
     "test topics --service {bootstrap}": (2, "choose one of: churn, roll, "),
     "test stall --service {bootstrap}": (2, "choose one of: churn, roll, "),
     "watch g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
