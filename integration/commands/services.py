@@ -102,8 +102,8 @@ class AskedService:
                 )
         if network_faults and "{replica}" not in given:
             raise ConfigError(
-                f"--service {self.command!r}: the scenario has faults of one process's network, which find the process by "
-                "its client_id; add {replica} to the command, or --env NAME={replica}, and use it as client_id"
+                f"--service {self.command!r}: the scenario has faults of one process's network, which find it by its "
+                "client_id; add {replica} to the command, or --env NAME={replica}, and use it as client_id"
             )
         return service
 
