@@ -12,6 +12,7 @@ goes on.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import itertools
@@ -119,11 +120,11 @@ class _Member:
         self._number, self._pid = file.number(), os.getpid()
         self._generation, self._member_id = -1, ""
         self._started = self._failed = False
-        self.pending: list[Any] = []
+        self.pending: Any = []
         self.limit = self._step = 1
         self._checked_ns = self._flushed_ns = 0
 
-    def guarded(self, step: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
         """Do a step of the recorder's: if it fails, the recorder stops, and the service goes on.
 
         Returns:
@@ -143,6 +144,7 @@ class _Member:
                 if self._failed:
                     return
                 self._failed = True
+                self.pending = collections.deque(maxlen=0)  # takes nothing
                 text = f"{text}: {type(error).__name__}: {error}"
                 self._write("error", {"error": type(error).__name__, "fatal": False, "message": text})
         except Exception:
@@ -205,9 +207,7 @@ class _Member:
             self._step = 1
         elif 4 * elapsed_ns < _FLUSH_NS:
             self._step = min(_STEP, 2 * self._step)
-        if self._failed:
-            self.pending.clear()
-        elif now_ns - self._flushed_ns > _FLUSH_NS:
+        if now_ns - self._flushed_ns > _FLUSH_NS:
             self.flush()
         self.limit = len(self.pending) + self._step
 
@@ -468,7 +468,9 @@ def _wrap_coordinator(file: _File, group: str, module: Any) -> None:
         original(self, *args, **kwargs)
         try:
             if self.group_id == group:
-                setattr(self, _MEMBER, _Member(file, self))
+                member = _Member(file, self)
+                weakref.finalize(self, member.guarded, member.flush)  # also at exit, of a consumer that is not closed
+                setattr(self, _MEMBER, member)
         except Exception as error:
             _say(f"a consumer is not recorded: {error!r}")
 
@@ -564,8 +566,11 @@ def install() -> None:
     """Record this process's consumers in the group that the environment names."""
     prefix, group = os.environ.get(FILE), os.environ.get(GROUP)
     if prefix and group:
-        wrappers = {
+        wrappers: dict[str, Any] = {
             "kafka.coordinator.consumer": functools.partial(_wrap_coordinator, _File(prefix), group),
             "kafka.consumer.group": _wrap_consumer,
         }
         sys.meta_path.insert(0, _Wrapping(wrappers))
+        for name, wrap in wrappers.items():
+            if name in sys.modules:  # a .pth file has imported it
+                wrap(sys.modules[name])

@@ -170,3 +170,14 @@ print(all(hasattr(method, "__wrapped__") for method in (KafkaConsumer.poll, Cons
 """
     assert ran(program, FOLDER, recording=tmp_path / "record") == ("True\n", "", 0)
     assert ran(program, FOLDER) == ("False\n", "", 0)
+
+
+def test_modules_that_are_imported_before_are_wrapped(tmp_path: Path) -> None:
+    """By a .pth file of the environment's, say."""
+    folder = package(tmp_path / "library", METHODS)
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import kafka.coordinator.consumer\nexec(open({str(FOLDER / 'sitecustomize.py')!r}).read())"
+    )
+    program = f"import kafka.coordinator.consumer as module\n{WRAPPED}"
+
+    assert ran(program, tmp_path, FOLDER, folder, recording=tmp_path / "record")[::2] == ("True\n", 0)

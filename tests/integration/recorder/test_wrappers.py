@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +122,32 @@ def test_private_names_that_are_gone_stop_the_recorder_alone(
     assert CALLS[method](consumer) == method
     assert CALLS["invoke"](consumer) == "invoke"
     assert {row["kind"] for row in client.rows()} <= {"error"}
+
+
+def test_a_recorder_that_stopped_keeps_no_records(client: Client) -> None:
+    consumer = client.consumer()
+    consumer._coordinator._kafka_assignors_member.fail(ValueError())
+    client.does["next"] = lambda *_: Record("t", 1, 3)
+
+    for _ in range(1000):
+        CALLS["next"](consumer)
+
+    assert len(consumer._coordinator._kafka_assignors_member.pending) == 0
+    assert [kind for kind, _ in client.events()] == ["error"]
+
+
+def test_records_of_a_consumer_that_is_not_closed_are_told(client: Client) -> None:
+    """When it is collected; the same at the process's end."""
+    consumer = client.consumer()
+    client.does["next"] = lambda *_: Record("t", 1, 3)
+    consumer._coordinator._kafka_assignors_member.limit = 9
+
+    CALLS["next"](consumer)
+    assert client.events() == []
+    del consumer
+
+    assert client.events() == [("consume", [(1, 3, 3, 1, 10)])]
+    assert client.rows()[0]["member_id"] == "id"
 
 
 def test_the_end_of_the_recording_is_an_event(client: Client) -> None:
@@ -422,8 +449,6 @@ def test_a_forked_process_has_its_own_file_and_no_ones_lock(client: Client) -> N
 
 
 def test_the_recorder_does_not_keep_a_consumer_alive(client: Client) -> None:
-    import weakref
-
     consumer = client.consumer(owned=b"\1")
     CALLS["invoke"](consumer)
     gone = weakref.ref(consumer._coordinator)
