@@ -22,7 +22,7 @@ class ServiceView:
         sent: Records that the brokers acknowledged.
         unread: Acknowledged records that no process got although the group had consumed all; None: it had not.
         read_twice: Records that were handed out more than once.
-        furthest_back: Most records of one partition by which a process went back.
+        furthest_back: How many records a process began before where the group had read a partition, at most.
         refused_commits: Commits with an error.
         unclosed: Processes that were asked to end and ended without closing their consumer.
     """
@@ -38,8 +38,8 @@ class ServiceView:
         """Sentences: the figures, and what would change them."""
         unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
         yield (
-            f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}, at most "
-            f"{self.furthest_back:,} in one partition; refused commits: {self.refused_commits:,}"
+            f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
+            f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
         )
         if self.unclosed:
             names = ", ".join(self.unclosed[:_SHOWN]) + (", …" if len(self.unclosed) > _SHOWN else "")
@@ -48,12 +48,14 @@ class ServiceView:
                 "doesn't leave until its session ends; close the consumer on SIGTERM, or read on with "
                 "kafka_assignors.leave first"
             )
-        if self.read_twice and not self.refused_commits:
-            yield "records were read twice because they were not committed when their partition went to another process"
-        elif self.refused_commits:
+        if self.read_twice:
             yield (
-                "a commit is refused when its partition has gone: commit in on_partitions_revoked, and treat each "
-                "record so that a second time does no harm"
+                "a record is read twice if its partition goes to another process before it is committed, or if a "
+                "process seeks back: commit after each batch, and treat a record so that a second time does no harm"
+            )
+        if self.refused_commits:
+            yield (
+                "a commit is refused if its partition has gone: go on polling; its new owner reads these records again"
             )
 
 

@@ -166,9 +166,7 @@ def of_service(what: Scenario, topics: Mapping[str, int], replicas: int | None =
             f"scenario {what.name!r} can't be played with a service: the outputs of a service aren't judged yet; "
             f"choose one of: {_playable()}"
         )
-    what = replace(
-        what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=_SERVICE_GAP_MS, require=()
-    )
+    what = replace(what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=_SERVICE_GAP_MS)
     steps = []
     for step in what.steps:
         actions = []

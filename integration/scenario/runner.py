@@ -99,17 +99,25 @@ def run_scenario(  # options of one run, given by name
         stage = _Stage(scenario, members, proxy, outages, timeout_s, service)
         try:
             with ExitStack() as sending:
-                if scenario.rate_per_s:
+
+                def send() -> None:
                     topics, rate_per_s = sorted(scenario.lasting_topics), scenario.rate_per_s
                     acks = LEADER if scenario.lossy else ALL
-                    stage.sender = sending.enter_context(
-                        Sender(broker.connection, folder, run, topics, "default", rate_per_s, acks=acks, values=values)
-                    )
+                    if rate_per_s:
+                        sender = Sender(
+                            broker.connection, folder, run, topics, "default", rate_per_s, acks=acks, values=values
+                        )
+                        stage.sender = sending.enter_context(sender)
+
+                if service is None:
+                    send()
                 began = time.monotonic()
                 for step in scenario.steps:
                     if for_s is not None and time.monotonic() - began >= for_s:
                         break
                     steps.append(stage.take(step))
+                    if service is not None and len(steps) == 1:
+                        send()  # not earlier: by default a new group begins at the end of its topics
                     if on_step:
                         on_step(*steps[-1])
             members.drain(timeout_s, committed=scenario.output is not None)

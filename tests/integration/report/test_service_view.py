@@ -80,4 +80,4 @@ def test_refused_commits_come_with_what_would_change_them() -> None:
     view = service_view(History([event("commit_fail", "m1", offsets=[], error="CommitFailedError")]))
 
     assert view.refused_commits == 1
-    assert "commit in on_partitions_revoked" in "\n".join(view.lines())
+    assert "a commit is refused if its partition has gone" in "\n".join(view.lines())

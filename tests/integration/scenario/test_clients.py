@@ -101,7 +101,7 @@ def test_a_service_plays_what_needs_no_help_of_its_processes(name: str) -> None:
     assert [action.member for action in joins] == [
         action.member for step in SCENARIOS[name].steps for action in step.actions if isinstance(action, Join)
     ]
-    assert (played.assignors, played.consumer, played.require) == ((SERVICE,), {}, ())
+    assert (played.assignors, played.consumer, played.require) == ((SERVICE,), {}, SCENARIOS[name].require)
     assert played.topics == SCENARIOS[name].topics
 
 
