@@ -10,6 +10,7 @@ from typing import Any
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history import timeline
+from kafka_assignors.history.events import INCOMPLETE
 from kafka_assignors.history.timeline import Interval
 
 from ..history import History
@@ -170,7 +171,8 @@ def _given_up(record: GroupRecord) -> list[str]:
     for event in record.events["error"]:
         if event.src == "harness" and event.data.get("fatal"):
             first_line, *_ = event.data["message"].splitlines() or [""]
-            reasons.append(f"the harness gave up: {event.data['error']}: {first_line}")
+            error = event.data["error"]
+            reasons.append(first_line if error == INCOMPLETE else f"the harness gave up: {error}: {first_line}")
     return reasons
 
 

@@ -41,6 +41,7 @@ class MemberProcess(ABC):
         started: Whether it has begun: from then on it obeys SIGTERM.
         stalled: Whether it has stopped polling, or stalls in its assign.
         at_work: Whether it has consumed records that it hasn't begun to commit.
+        incomplete: Why its events are not all that it did; empty if they are.
     """
 
     config: MemberConfig
@@ -61,6 +62,7 @@ class MemberProcess(ABC):
     stalled: bool = False
     at_work: bool = False
     via: FaultProxy | None = None
+    incomplete: str = ""
     program: ChildProgram = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

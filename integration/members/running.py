@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import INCOMPLETE, Event
 from kafka_assignors.history.writer import EventWriter
 
 from ..errors import MemberDied, NotStable
@@ -62,6 +62,8 @@ class RunningMembers:
         number = {"signal": signal.Signals(-code).name} if code < 0 else {}
         incarnation = process.config.incarnation
         self.write("exit", member=name, incarnation=incarnation, code=code, asked=asked, **number)
+        if process.incomplete:
+            self.write("error", error=INCOMPLETE, fatal=True, message=f"{self.named(name)}: {process.incomplete}")
 
     def check_alive(self, but: str | None = None) -> None:
         """Check that every member runs, except the one named `but`. MemberDied if a member ended unasked."""

@@ -162,6 +162,8 @@ class ServiceProcess(MemberProcess):
             self.topics, self.pattern = tuple(row["topics"]), row["config"].get("pattern")
         elif kind == "start" and source == self._source:  # the process has replaced its program
             self._source = (path, None)
+        if kind == "error":  # the recorder's last word
+            self.incomplete = row["message"]
         if source == self._source or (first and kind == "error"):
             self.take(self._writer.write(**{name: value for name, value in row.items() if name not in _OURS}))
         elif not first:
@@ -171,6 +173,7 @@ class ServiceProcess(MemberProcess):
         """Tell once that rows of a kind are not taken over."""
         if message not in self._objections:
             self._objections.add(message)
+            self.incomplete = message
             self.take(self._writer.write("error", error=error, fatal=False, message=message))
 
 

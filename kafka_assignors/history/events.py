@@ -25,7 +25,7 @@ commit_begin                 member  offsets[{topic partition offset}] transacti
                                      member transforms; its start's config names the output topic)
 commit_ok commit_fail        member  offsets[{topic partition offset}] error? transaction?
 rewound                      member  offsets[{topic partition offset}] (after an aborted transaction: the new positions)
-error                        any     error fatal message   (of the harness: why it gave up)
+error                        any     error fatal message   (of the harness: why it gave up; or `INCOMPLETE`)
 fault_begin fault_end        harness fault target (kill, pause, …); member and incarnation are the target's
                                      of a broker: fault=broker_kill|stop|pause|restart target (node N) coordinator
                              member  fault=stall target (from its last poll to the next), or assign_stall
@@ -80,6 +80,8 @@ from ..errors import WireError
 from .coordinator_log import BrokerAssigned, CommittedMember, GroupCommitted, OffsetCommitted, assigned
 
 VERSION = 1
+INCOMPLETE = "IncompleteRecord"
+"""The harness's error if a member's events are not whole, so that nobody can judge what it did."""
 COMMON = (
     "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
     "client", "kind",

@@ -20,6 +20,7 @@ from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.chaos import DRAWN
 from kafka_assignors.pipeline.cli import app as pipeline
 from kafka_assignors.producers.commands import app as producers
+from tests.support import file_map
 from tests.support.cli import commands
 from tests.support.pages import PAGES, Block, anchors, blocks
 from tests.support.places import ROOT
@@ -196,6 +197,12 @@ def test_the_index_has_every_page() -> None:
     pages = {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} - {"index.md"}
 
     assert {link for link in pages if f"({link})" in PAGES["docs/index.md"]} == pages
+
+
+def test_the_page_of_files_is_the_codes() -> None:
+    """It names every module that says something, with the module's own first sentence."""
+    assert file_map.FILE.read_text("utf-8") == file_map.text(), "write it anew: python -m tests.support.file_map"
+    assert file_map.text().count("\n| `") > 400
 
 
 def test_messages_on_the_page_of_errors_are_the_products() -> None:

@@ -66,6 +66,11 @@ SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").rep
     "commit()\n",
     "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
 )
+TWO_CONSUMERS = CLOSES.replace(
+    "while not stop:\n",
+    "other = KafkaConsumer(topic, enable_auto_commit=False, **settings)\nwhile not stop:\n"
+    "    other.poll(timeout_ms=200)\n",
+)
 OTHER_GROUP = CLOSES.replace("**settings)", "**{**settings, 'group_id': 'another'})")
 
 
@@ -114,6 +119,13 @@ def test_a_service_that_seeks_back_is_found(kafka_broker: Broker, tmp_path: Path
 
     assert "C2" in broken(result)
     assert view.read_twice > 0 < view.furthest_back
+
+
+def test_a_service_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_path: Path) -> None:
+    result, _ = played(TWO_CONSUMERS, kafka_broker, tmp_path, steps=1, timeout_s=8)
+
+    assert result.verdict.value is None
+    assert any("one member per process is judged" in reason for reason in result.verdict.unknown), result.verdict
 
 
 @pytest.mark.parametrize(

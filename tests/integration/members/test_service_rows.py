@@ -69,6 +69,7 @@ def test_the_rows_of_one_consumer_are_its_history(recorded: Recorded) -> None:
     assert [(event.kind, event.pid, event.mono_ns) for event in events] == [("start", 7, 1), ("generation", 7, 2)]
     assert "consumer" not in events[1].data
     assert (recorded.process.generation, recorded.process.last_error) == (4, "")
+    assert recorded.process.incomplete == ""
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ def test_a_second_consumer_is_told_and_left_out(
     assert error.data == {"error": "SecondConsumer", "fatal": False, "message": SECOND}
     assert recorded.kinds() == ["start", "generation", "error"]
     assert (recorded.process.generation, recorded.process.last_error) == (4, SECOND)
+    assert recorded.process.incomplete == SECOND
 
 
 def test_the_first_consumer_goes_on(recorded: Recorded) -> None:
@@ -143,6 +145,7 @@ def test_a_recorder_that_stopped_before_the_first_join_is_told(recorded: Recorde
 
     assert recorded.kinds() == ["error"]
     assert recorded.process.last_error.startswith("the recorder stopped")
+    assert recorded.process.incomplete == recorded.process.last_error
 
 
 def test_half_a_line_is_taken_over_when_it_is_whole(recorded: Recorded, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_assignors.history.events import INCOMPLETE
 from kafka_assignors.integration.checker import check
 from tests.support.damage import shifted
 from tests.support.damage.accepted import exited
@@ -325,6 +326,15 @@ def test_only_a_fatal_error_of_the_harness_is_its_giving_up(src: str, fatal: boo
     unknown = check(story.history).unknown
 
     assert unknown == (("the harness gave up: OSError: no space",) if given_up else ())
+
+
+def test_a_member_whose_events_are_not_whole_is_not_judged_true() -> None:
+    story = told.two()
+    story.tell("error", "harness", error=INCOMPLETE, fatal=True, message="member 'b': the recorder stopped: no space")
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.unknown) == (None, ("member 'b': the recorder stopped: no space",))
 
 
 def test_an_adoption_that_cannot_be_judged_hides_none_that_can() -> None:
