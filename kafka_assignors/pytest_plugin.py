@@ -100,7 +100,7 @@ def _required(config: pytest.Config) -> bool:
 
 @contextmanager
 def _offered(config: pytest.Config) -> Iterator[None]:
-    """Skip tests that need a broker if the machine can't run one; fail if it is required.
+    """Skip tests that need a broker if the machine can't run one; with ``--kafka-require``, fail them.
 
     Output is shown meanwhile: at the first start jars are fetched and classes prepared, which takes half a minute.
     """
@@ -332,7 +332,7 @@ class _Judged:
         _demand(self.verdict(), self.folder, self.unknown_ok)
 
     def end(self) -> None:
-        """End every member of every group, then the proxies, to complete their histories. Safe to call twice."""
+        """End all groups' members, then the proxies, so that the history is complete. Safe to call twice."""
         with ExitStack() as stack:
             for proxy in self.proxies:
                 stack.callback(proxy.close)
@@ -340,7 +340,7 @@ class _Judged:
                 stack.callback(group.close)
 
     def verdict(self) -> Verdict:
-        """Judge the whole history. If that is unknown, judge it without the loose groups."""
+        """Judge the whole history. If the verdict is unknown, judge it again without the loose groups."""
         whole = check(History.load(self.folder), self.require)
         if whole.value is not None or not self.loose or self.unknown_ok:
             return whole
@@ -356,7 +356,7 @@ _JUDGED = pytest.StashKey[_Judged]()
 _LOGS = pytest.StashKey[Path]()
 _SEED = pytest.StashKey[int]()
 _SHARED_FAILED = pytest.StashKey[bool]()
-"""Of the run: whether a group of a wider scope failed in the teardown that is not reported yet."""
+"""Whether a group of a wider scope failed in a teardown that is not reported yet."""
 _SEED_OF_WORKERS = "kafka_seed"
 
 
@@ -478,8 +478,8 @@ def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_his
 def kafka_judge() -> Callable[..., Verdict]:
     """Judge a history at once: ``kafka_judge(folder) -> Verdict``. The test fails there unless the verdict is true.
 
-    ``unknown_ok=True`` accepts an unknown one. For histories that `kafka_group` didn't make: of your own `MemberGroup`,
-    a scenario that was played, a kept folder.
+    ``unknown_ok=True`` accepts an unknown verdict. Use it for histories that `kafka_group` didn't make: of your own
+    `MemberGroup`, of a played scenario, or in a kept folder.
     """
 
     def judge(folder: Path, *, unknown_ok: bool = False, require: Collection[str] = ()) -> Verdict:

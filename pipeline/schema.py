@@ -1,8 +1,8 @@
 """The tables of the pipeline as Spark types: the only place that defines their names, types, units and nullability.
 
-Changes are additive. Written data is compared with these types strictly: by `DataFrame.to` on writing, and by the tests
-in the Parquet files. A column is nullable only if null has a meaning, given beside it. `run` and, if a table has one,
-`dt` (UTC day) are the folders of the Parquet files: placement/run=…/dt=…/.
+Changes are additive. Written data is compared strictly with these types: by `DataFrame.to` on writing, and by the tests
+in the Parquet files. A column is nullable only if null has a meaning, given beside it. `run` and, if a table has it,
+`dt` (UTC day) name the folders of the Parquet files: placement/run=…/dt=…/.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STRING, INT, LONG, DOUBLE = StringType(), IntegerType(), LongType(), DoubleType(
 TIMESTAMP, BOOLEAN, DATE, BINARY = TimestampType(), BooleanType(), DateType(), BinaryType()
 
 PARTITION_COLUMNS = ("run", "dt")
-"""The folders of every Parquet table, outermost first."""
+"""The columns in the folders' names of every Parquet table, outermost first."""
 
 
 def _table(*fields: tuple[str, DataType, bool]) -> StructType:
@@ -87,7 +87,7 @@ COUNTS = _table(
     ("home", INT, OR_NULL),  # the key's partition by the reference rule; null: as before, or no reference
 )
 """Each record is counted twice: in the row of its topic-partition and window, and in that of its topic-partition and
-key. The input of all tables about records; never written. Its size is keys + windows, never keys x windows."""
+key. Tables about records are made from it; it is never written. Its size is keys + windows, never keys x windows."""
 
 TOPIC_PARTITION = StructType([StructField("topic", STRING), StructField("partition", INT)])
 
@@ -191,7 +191,7 @@ FINDINGS = _table(
     ("more", LONG, OR_NULL),  # this row counts so many further faults of its kind; null: it is a fault itself
     ("text", STRING, NEVER),  # one sentence
 )
-"""One row per fault, at most 100 per kind, those with the most records; one more row then counts the rest."""
+"""One row per fault, for the 100 faults of each kind with the most records; one more row then counts the rest."""
 
 TOPIC_LOAD = _table(
     ("run", STRING, NEVER),
@@ -238,7 +238,7 @@ GROUP_TIMELINE = _table(
     # or cut off and left out, and had not noticed yet (`zombies.py`); null: source coordlog, which has no such data
     ("trigger", STRING, OR_NULL),  # trigger of the rebalance that began it, as in rebalances; null: unknown generation
 )
-"""One row per ownership interval: the owner of a topic-partition from when to when.
+"""One row per ownership interval: who owned a topic-partition, from when to when.
 
 The cost of a rebalance is in `rebalances`; the harness's checker judges the records that a member consumed.
 """
@@ -289,7 +289,7 @@ GROUP_LAG = _table(
 )
 """One row per topic-partition that a group committed or owned: the records after its last commit that was read.
 
-Ends are those of the moment when the analysis asked the brokers. A commit that expired or was deleted still counts. If
+Ends are those at the moment when the analysis asked the brokers. A commit that expired or was deleted still counts. If
 the group ended long before, its lag is what it would have to read if it started again."""
 
 ASSIGNOR_WHAT_IF = _table(
@@ -421,7 +421,7 @@ def utc_day(column: str) -> Column:
 
 
 def without(table: StructType, *names: str) -> StructType:
-    """A table without some columns, e.g. those that are folders of its files."""
+    """A table without some columns, e.g. those that folder names hold."""
     return StructType([field for field in table.fields if field.name not in names])
 
 
@@ -441,9 +441,9 @@ _LITERALS = {
 def conform(frame: DataFrame, table: StructType, *, strict: bool = True) -> DataFrame:
     """Select a table's columns, in its order, with its types and nullability, from a frame that has them.
 
-    If `strict`, a null in a non-nullable column fails the job when the row is computed, and names the column. A frame
-    that is filtered for nulls before and again later needs False: Spark may compute a column before the preceding
-    filter.
+    If `strict`, a null in a non-nullable column fails the job when the row is computed, and names the column. Pass
+    False for a frame whose nulls were filtered out before and are filtered out again later: Spark may compute a column
+    before the first filter.
 
     Raises:
         AnalysisException: A column is absent, or of a type that does not fit without loss.

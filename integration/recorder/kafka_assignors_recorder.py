@@ -1,8 +1,9 @@
-"""Records what the kafka-python consumer of a service does, without a line of the service's.
+"""Records what the kafka-python consumer of a service does, without a change to the service.
 
-A process records if its environment names a file: `FILE`. The events are those of `kafka_assignors.history.events`,
-one JSON object per line, with the number of the consumer in its process (`consumer`). They are written before the
-service goes on; records that an iterator hands out quickly are written together. The harness adds them to the history.
+A process records if its environment variable `FILE` names a file. The events are those of
+`kafka_assignors.history.events`, one JSON object per line, with the number of the consumer in its process (`consumer`).
+They are written before the service goes on; records that an iterator hands out quickly are written together. The
+harness adds them to the history.
 
 The service's interpreter may lack kafka-assignors, and may be older, so this module uses the standard library of
 Python 3.8 alone. It wraps methods of kafka-python's classes as they are imported. A wrapper returns what the method
@@ -35,11 +36,11 @@ FILE = "KAFKA_ASSIGNORS_RECORD"
 GROUP = "KAFKA_ASSIGNORS_RECORD_GROUP"
 _CALLBACKS = {"on_partitions_revoked": "revoke", "on_partitions_assigned": "assigned", "on_partitions_lost": "lost"}
 _FLUSH_NS = 20_000_000
-"""Records that an iterator hands out quickly are written together, at most those of about this time."""
+"""Records that an iterator hands out quickly are written together: those of at most about this time."""
 _STEP = 64
-"""After at most so many records of an iterator its rate is looked at: a slow one's are written one by one."""
+"""The rate of an iterator is checked after at most this many records; a slow iterator's are written one by one."""
 _MEMBER = "_kafka_assignors_member"
-"""Attribute of a coordinator in the group."""
+"""The attribute of a coordinator in the group that holds its `_Member`."""
 _PARTITION, _OFFSET = operator.attrgetter("topic", "partition"), operator.attrgetter("offset")
 _SIZES = operator.attrgetter("serialized_key_size"), operator.attrgetter("serialized_value_size")
 
@@ -51,7 +52,7 @@ def _say(text: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What json cannot write: an offset may be an integer of NumPy's."""
+    """Convert a value that json cannot write: an offset may be an integer of NumPy's."""
     try:
         return operator.index(value)
     except TypeError:
@@ -62,7 +63,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 class _File:
-    """The file of one process. A process that is forked gets its own, as both would write to one."""
+    """The file of one process. A forked process gets its own file, because both would write to one."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix, self._pid, self._fd = prefix, 0, -1
@@ -74,11 +75,11 @@ class _File:
             os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        """Make the lock: at a fork another thread may have it, which the child lacks."""
+        """Make a new lock: at a fork, a thread that the child lacks may hold the old one."""
         self.lock = threading.RLock()
 
     def number(self) -> int:
-        """Of the next consumer."""
+        """The number of the next consumer."""
         return next(self._numbers)
 
     def write(self, row: Any) -> None:
@@ -109,10 +110,10 @@ class _Member:
     """What a consumer in the group does, as events.
 
     Args:
-        file: Where they go.
-        coordinator: The consumer's; kept by a weak reference, as its end must not depend on the recorder.
+        file: Where the events go.
+        coordinator: The consumer's coordinator; weakly referenced, as its end must not depend on the recorder.
         pending: Records that an iterator has handed out and that are not written yet.
-        limit: So many of them are looked at.
+        limit: The number of pending records at which `check` is called.
     """
 
     def __init__(self, file: _File, coordinator: Any) -> None:
@@ -125,7 +126,7 @@ class _Member:
         self._checked_ns = self._flushed_ns = 0
 
     def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
-        """Do a step of the recorder's: if it fails, the recorder stops, and the service goes on.
+        """Do a step of the recorder. If the step fails, the recorder stops, and the service goes on.
 
         Returns:
             What the step returns; None if it failed, or the recorder has stopped.
@@ -151,7 +152,7 @@ class _Member:
             _say(text)
 
     def tell(self, kind: str, **fields: Any) -> None:
-        """Write an event now, and before it the records that were handed out. A consumer that never joins has none."""
+        """Write the records that were handed out, then this event. A consumer that never joins has no events."""
         if self._started:
             with self._file.lock:
                 self.flush()
@@ -181,7 +182,7 @@ class _Member:
         )
 
     def join(self, generation: Any, protocol: Any, partitions: Any) -> None:
-        """It adopts the assignment of a generation."""
+        """The member adopts the assignment of a generation."""
         self._generation = generation
         self.tell("generation", generation=generation, protocol=protocol, partitions=_rows(partitions))
 
@@ -200,7 +201,7 @@ class _Member:
         self.tell("consume", offsets=[run for records in batches.values() for run in _runs(records)])
 
     def check(self) -> None:
-        """As many records as the limit are pending: write them if they are slow or have waited."""
+        """Write the pending records, which reached the limit, if they come slowly or have waited."""
         now_ns = time.monotonic_ns()
         elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
         if elapsed_ns > _FLUSH_NS:
@@ -247,7 +248,7 @@ def _rows(partitions: Any) -> list[dict[str, Any]]:
 
 
 def _runs(records: Any) -> Iterator[dict[str, Any]]:
-    """Contiguous runs of records of one partition, whose offsets ascend; most often it is one."""
+    """Contiguous runs of one partition's records, whose offsets ascend; most often there is one run."""
     if not records:
         return
     first, last = records[0].offset, records[-1].offset
@@ -277,7 +278,7 @@ def _run(records: Any) -> dict[str, Any]:
 
 
 def _preparing(member: _Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
-    """A rebalance begins: an eager member gives up all partitions, one that was removed has lost them."""
+    """A rebalance begins: an eager member gives up all partitions; a removed member has lost them."""
     member.start(coordinator)
     before, lost = _owned(coordinator), coordinator._generation.is_lost()
     yield
@@ -367,7 +368,7 @@ def _owned(coordinator: Any) -> set[Any]:
 
 
 def _silent(coordinator: Any) -> bool:
-    """Whether the client calls no rebalance listener: then changes are seen in the subscription alone."""
+    """Whether the client calls no rebalance listener; then only the subscription shows changes."""
     return not coordinator._subscription.rebalance_listener
 
 
@@ -379,9 +380,9 @@ class _Course:
     """The recording of one call of a method.
 
     Args:
-        member: Whose; None if the consumer is not in the group.
+        member: The member that makes the call; None if the consumer is not in the group.
         steps: One of the generators above.
-        subject, given, named: The coordinator or consumer, and what its method was called with.
+        subject, given, named: The coordinator or consumer, and the arguments of its method.
     """
 
     def __init__(self, member: _Member | None, steps: Any, subject: Any, given: Any, named: Any) -> None:
@@ -416,7 +417,7 @@ def _of_consumer(consumer: Any) -> Any:
 
 
 def _recorded_async(original: Any, steps: Any) -> Any:
-    """A coordinator's method, recorded."""
+    """Wrap a coordinator's method: its calls are recorded."""
 
     @functools.wraps(original)
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -433,7 +434,7 @@ def _recorded_async(original: Any, steps: Any) -> Any:
 
 
 def _recorded(original: Any, steps: Any) -> Any:
-    """A consumer's method, recorded."""
+    """Wrap a consumer's method: its calls are recorded."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -515,7 +516,7 @@ def _wrap_consumer(module: Any) -> None:
 
 
 class _Loader:
-    """Loads a module as its loader does, and then wraps it. Loaders may be shared by modules, so none is changed."""
+    """Loads a module by the module's own loader, then wraps it. Modules may share a loader, so no loader is changed."""
 
     def __init__(self, spec: Any, wrap: Callable[[Any], None]) -> None:
         self._spec, self._original, self._wrap = spec, spec.loader, wrap
@@ -524,11 +525,11 @@ class _Loader:
         return getattr(self._original, name)
 
     def create_module(self, spec: Any) -> Any:
-        """As without the recorder."""
+        """Create the module by its own loader."""
         return self._original.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        """As without the recorder, and nobody sees this loader."""
+        """Execute the module by its own loader, then wrap it. The module does not show this loader."""
         module.__loader__ = self._spec.loader = self._original
         self._original.exec_module(module)
         try:
@@ -538,13 +539,13 @@ class _Loader:
 
 
 class _Wrapping:
-    """Wraps modules right after their import; they are found and loaded as without it."""
+    """Wraps modules right after their import; they are found and loaded as usual."""
 
     def __init__(self, wrappers: Any) -> None:
         self._wrappers = wrappers
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Of a module that is wrapped; None for all others."""
+        """The spec of a module that is wrapped; None for all others."""
         wrap = self._wrappers.get(name)
         if wrap is None:
             return None

@@ -63,7 +63,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Leave(OfMember):
-    """A member leaves. Before that it hands its partitions over for up to `hand_over_s` s (`kafka_assignors.leave`)."""
+    """A member hands its partitions over (`kafka_assignors.leave`), for at most `hand_over_s` s, and then leaves."""
 
     hand_over_s: float = 0
 
@@ -88,7 +88,7 @@ class Overwork(OfMember):
 
 
 class Stall(OfMember):
-    """A member stops polling while its heartbeats continue. It is out after ``max_poll_interval_ms``."""
+    """A member stops polling while its heartbeats continue. It is out of the group after ``max_poll_interval_ms``."""
 
 
 class Resume(OfMember):
@@ -139,7 +139,7 @@ class DeleteTopic:
 
 
 class Heal(OfMember):
-    """The network faults of a member end. `member` is the name in these faults."""
+    """The network faults of a member end. `member` is the name that these faults have."""
 
 
 class KillNode(OfNode):
@@ -147,7 +147,7 @@ class KillNode(OfNode):
 
 
 class StopNode(OfNode):
-    """A node is stopped in order: it hands its leaders over first. It stays away until `RestoreNodes`."""
+    """A node is stopped in order: it first hands over what it leads. It stays away until `RestoreNodes`."""
 
 
 class PauseNode(OfNode):
@@ -188,7 +188,7 @@ ACTIONS: Mapping[str, type[Any]] = {
 OF_NODES = (KillNode, StopNode, PauseNode, RestoreNodes, RestartNodes, UncleanElection)
 """Actions on brokers. They need a cluster."""
 NEED_RECORDS = (*OF_NODES, PauseAtWork, Overwork, Stall, Subscribe, WaitEnd)
-"""Actions that only show between two polls, or by commits."""
+"""Actions whose effect shows only between two polls, or by commits."""
 _BACK = (Join, Resume, Heal)
 _OUT = (Leave, Kill, Pause, PauseAtWork, Stall, WaitStalled, WaitEnd)
 

@@ -25,16 +25,16 @@ PROTOCOLS = ("auto", "cooperative", "eager")
 
 
 class Of(Enum):
-    """Whose an option is; this decides who takes it, and how it travels."""
+    """To whom an option belongs; this decides who takes it, and how it is sent."""
 
     GROUP = "group"
-    """All members should have the same, and each sends its own in user data: `core.group.options` has the vote."""
+    """All members should have the same value; each sends its own in user data: `core.group.options` has the vote."""
     MEMBER = "member"
-    """Each member's own; it sends it as a figure in user data. A plan takes the figures of all members."""
+    """Each member has its own value, and sends it as a figure in user data. A plan takes the figures of all members."""
     CONSUMER = "consumer"
-    """Each member's own, and not sent in user data. A plan has no such option."""
+    """Each member has its own value, and does not send it in user data. A plan has no such option."""
     PLAN = "plan"
-    """Only of plans: in a live group the leader derives it from what members send, or does without it."""
+    """Only plans take it: in a live group the leader derives it from what members send, or does without it."""
 
 
 class Needs(Enum):
@@ -62,8 +62,8 @@ class Option(Generic[T]):
         check: A value as given -> the value as used. It raises a `ConfigError` with a text of its own, or another
             `ValueError`: the text is then made of `values`.
         json: A valid value as given -> a JSON value, copied from the caller's.
-        unsent: A value that isn't sent, and is refused from other members, because a leader raises with it.
-        called: Its name in the constructors of assignors, if another one.
+        unsent: A value that isn't sent, and is refused from other members, because a leader raises if it gets it.
+        called: Its name in the constructors of assignors, if that differs.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Figure(Option[Mapping[str, V]]):
 
     @property
     def in_plans(self) -> tuple[str, Any]:
-        """A mapping of all members' figures."""
+        """A plan takes a mapping of all members' figures."""
         return f"Mapping[str, {self.annotation.removesuffix(' | None')}] | None", None
 
     def of_consumer(self, value: Any) -> V | None:
@@ -172,7 +172,7 @@ class OfPartitions(Option[T]):
 
     @property
     def in_plans(self) -> tuple[str, Any]:
-        """The figures without a callable."""
+        """A plan takes no callable."""
         return self._in_plans, None
 
     def of_consumer(self, value: Any) -> Any:
@@ -183,21 +183,21 @@ class OfPartitions(Option[T]):
 
 
 def unknown(owner: str, option: str, options: Collection[str]) -> ConfigError:
-    """The error for an option that an assignor hasn't."""
+    """The error for an option that an assignor does not have."""
     return ConfigError(f"{owner} has no option {option!r}; it has {', '.join(options) or 'none'}")
 
 
 class Options:
-    """The options of a family, and with an instance the values of a plan or a group: `Option.of_plan` of each.
+    """The options of a family. An instance has the values of a plan or a group, validated by `Option.of_plan`.
 
     Values that are not given are at their defaults.
 
     Raises:
-        ConfigError: A value is invalid, or does not fit to another one.
+        ConfigError: A value is invalid, or does not fit another one.
     """
 
     declared: ClassVar[Mapping[str, Option[Any]]] = {}
-    """Name -> option, of the family and of the families that it extends."""
+    """Name -> option, for the family and the families that it extends."""
     _unset: ClassVar[Mapping[str, Any] | None] = None
     """The values at their defaults; made once, because a leader validates each member's figures."""
 
@@ -218,7 +218,7 @@ class Options:
         """Check the values together.
 
         Raises:
-            ConfigError: Values don't fit to each other.
+            ConfigError: Values don't fit each other.
         """
 
     @classmethod
@@ -233,7 +233,7 @@ class Options:
 
     @classmethod
     def of_plans(cls) -> Mapping[str, Option[Any]]:
-        """Name -> option, of those that a plan takes."""
+        """Name -> option, for the options that a plan takes."""
         return {name: option for name, option in cls.declared.items() if option.of is not Of.CONSUMER}
 
     @classmethod
@@ -243,7 +243,7 @@ class Options:
 
     @classmethod
     def of_group(cls) -> Mapping[str, Option[Any]]:
-        """Name -> option, of those that all members should have alike."""
+        """Name -> option, for the options whose value should be the same for all members."""
         return {name: option for name, option in cls.declared.items() if option.of is Of.GROUP}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..connection import Connection
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
-"""Asked if nothing names a cluster, as Kafka's own tools do in their documentation; never written to."""
+"""The broker to ask if nothing names a cluster, as in the documentation of Kafka's own tools; never written to."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Output:
         )  # fmt: skip
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print lines of rich's markup; what doesn't fit goes on below, as far indented."""
+        """Print lines of rich's markup; a line that is too long goes on below with the same indent."""
         from rich.text import Text
 
         console = self.console()
@@ -68,13 +68,13 @@ class Output:
                 console.print(Text(" " * indent) + row)
 
     def note(self, text: str) -> None:
-        """Tell something beside the answer."""
+        """Print a note beside the answer, unless `quiet`."""
         if not self.quiet:
             note(text)
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[Callable[[float], None]]:
-        """Show that something is being done, on a terminal; the function takes the share done, 0 to 1."""
+        """Show on a terminal what is being done; the function that it yields takes the share done, 0 to 1."""
         if self.quiet or not sys.stderr.isatty():
             yield lambda _share: None
             return
@@ -136,7 +136,7 @@ class Common(Output):
 
     @cached_property
     def connection(self) -> Connection:
-        """How to reach the cluster; the one at `DEFAULT_BOOTSTRAP` if none is named, which a note tells.
+        """How to reach the cluster; if none is named, the one at `DEFAULT_BOOTSTRAP`, and a note says so.
 
         Raises:
             ConfigError: A setting is wrong, or a file or a profile names no broker.
@@ -148,9 +148,9 @@ class Common(Output):
 
     @cached_property
     def chosen(self) -> Connection | None:
-        """How to reach the cluster of the options; None without them.
+        """How to reach the cluster that options name; None without them.
 
-        For commands that write: a variable that is set must not make them write to a cluster.
+        For commands that write: ``KAFKA_BOOTSTRAP`` alone must not choose where they write.
 
         Raises:
             ConfigError: A setting is wrong.
@@ -168,12 +168,13 @@ class Common(Output):
         return connection
 
     def reach(self, *modules: str) -> None:
-        """Ask the cluster for its brokers before a command imports NumPy and a client: a dead one is told at once.
+        """Ask the cluster for its brokers before a command imports NumPy and a client: a dead cluster shows at once.
 
         Raises:
             ModuleNotFoundError: One of `modules`, which the command imports next, isn't installed.
             ClusterError: No broker answers.
-            ConfigError: A setting is wrong, or names no broker; AccessRefused: the cluster refuses the user.
+            ConfigError: A setting is wrong, or names no broker.
+            AccessRefused: The cluster refuses the user.
         """
         from ..connection import require_cluster
 

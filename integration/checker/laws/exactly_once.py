@@ -20,7 +20,7 @@ READ_COMMITTED = "read_committed"
 
 
 class _Exclusion(NamedTuple):
-    """Why a member may no longer commit for a partition: the coordinator's record that excludes it, and its words."""
+    """Why a member may no longer commit for a partition: the coordinator's record that excludes it, and its reason."""
 
     event: Event
     reason: str
@@ -73,7 +73,7 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
 
     A zombie began to commit its transaction when the last committed generation excluded it, or assigned the input's
     partition to another member, and it had adopted no later generation. Under KIP-848 a target alone excludes nobody:
-    there, a zombie began when the coordinator had removed it, or recorded that it had given the partition up.
+    there, a zombie began after the coordinator had removed it, or recorded that it had given the partition up.
 
     Cost: O(n + t m) for n outputs in t transactions, and m adoptions.
     """
@@ -149,7 +149,7 @@ def _by_transaction(record: GroupRecord, kind: str) -> dict[tuple[Process, int],
 def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation | None:
     """The newest generation when a process began to commit: the last that was committed, or that it had adopted.
 
-    The adoption decides if the clocks of broker and member are too close for that.
+    If the two are closer than the clocks of broker and member can tell, the adoption decides.
     """
     generations = record.generations
     at = bisect_left(generations, begin.mono_ns - SLACK_MS * MS, key=lambda g: g.event.mono_ns)
@@ -165,7 +165,7 @@ def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation
 def _excluded(
     record: GroupRecord, process: Process, tp: TopicPartition | None, generation: Generation, begin: Event
 ) -> _Exclusion | None:
-    """What excludes a process from committing for a partition, as a commit begins; None if it may.
+    """What excludes a process from committing for a partition when a commit begins; None if it may commit.
 
     A partition that moves has no owner for one generation: its old owner commits what it consumed before it revokes.
     """
@@ -180,9 +180,9 @@ def _excluded(
 def _taken(
     record: GroupRecord, process: Process, tp: TopicPartition | None, target: Generation, begin: Event
 ) -> _Exclusion | None:
-    """The record by which a KIP-848 group's member was removed or had given up a partition, before a commit began.
+    """The record that removed a member of a KIP-848 group, or says that it gave a partition up, before a commit began.
 
-    It may commit until it acknowledges the revocation. A record within the slack of the clocks decides in its favour.
+    A member may commit until it acknowledges the revocation. A record within the clocks' slack decides in its favour.
     """
     ids = [member_id for member_id, candidate in record.processes.items() if candidate == process]
     rows = [row for member_id in ids for row in record.reconciliation.of_member(member_id)]
@@ -201,7 +201,7 @@ def _taken(
 
 
 def _has(row: Current, tp: TopicPartition | None) -> bool:
-    """Whether a member has a partition, or any if it is unknown; a converted one is judged by its next generation."""
+    """Whether a member has `tp` (None: is in the group); a converted member is judged by its next generation."""
     return row.converted or (not row.removed and (tp is None or tp in row.assigned | row.revoking))
 
 

@@ -119,9 +119,9 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
 
 
 def give_up_join(coordinator: Any) -> None:
-    """Make a guarded consumer join no more, because it is being closed: no request of it waits for other members.
+    """Make a guarded consumer join no more, because it is being closed: none of its requests waits for other members.
 
-    A `poll` that waits for a join raises ``IllegalStateError``. Not for kafka-python's own thread.
+    A `poll` that waits for a join raises ``IllegalStateError``. Do not call this on kafka-python's own thread.
     """
     if (join := _guarded.get(coordinator)) is not None:
         private.joining.give_up_join(coordinator, join.before)
@@ -132,7 +132,7 @@ class _Join:
 
     def __init__(self) -> None:
         self.before = (NO_GENERATION, "")
-        """Generation and member id under which it was sent."""
+        """Generation and member id under which the join was sent."""
         self._generation: tuple[int, str] | None = None
         self.assignment: Any = None
         self.outdated = False
@@ -142,7 +142,7 @@ class _Join:
         self._generation, self.assignment, self.outdated = private.membership.generation(coordinator), assignment, False
 
     def waits(self, coordinator: Any) -> bool:
-        """Whether the assignment is not adopted yet, and the member still in that generation."""
+        """Whether the assignment is not adopted yet, and the member is still in that generation."""
         return self._generation is not None and private.membership.generation(coordinator) == self._generation
 
     def adopt(self) -> None:
@@ -152,7 +152,7 @@ class _Join:
 def _stopping(
     join: _Join, wait: private.waiting.Wait, beats: private.beating.Beats, coordinator: Any, handle: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A heartbeat response that fences the member stops it; one that tells of a rebalance ends the wait for records."""
+    """A heartbeat response that fences the member stops it; a response about a rebalance ends the wait for records."""
 
     @functools.wraps(handle)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -171,7 +171,7 @@ def _stopping(
 
 
 def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> Callable[[], bool]:
-    """kafka-python sends heartbeats while the member is stable, which it is from the end of its join."""
+    """kafka-python sends heartbeats while the member is stable; the guard makes it stable from the end of its join."""
 
     @functools.wraps(stable)
     def guarded() -> bool:
@@ -181,18 +181,18 @@ def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> Callab
 
 
 class _Reading:
-    """How long the group part of a ``poll`` may take while the member must join, and keeps partitions to read."""
+    """How long the group part of a ``poll`` may take while the member must join and keeps partitions to read."""
 
     JOINING_MS = 1
-    """While the join is under way. Its end ends the wait for records that follows."""
+    """The time while the join is under way. The end of the join ends the wait for records that follows."""
     STARTING_MS = 100
-    """Until it is under way; twice as long each time. Metadata come before a join by a pattern."""
+    """The time until the join is under way; it doubles each time. Metadata come before a join by a pattern."""
     PAUSE_S = 0.5
     """The wait for records in one round of ``poll``."""
 
     def __init__(self, able: bool) -> None:
         self.able = able
-        """Whether what is read may be committed meanwhile."""
+        """Whether records that are read meanwhile may be committed."""
         self.limit_ms: float | None = None
         self._starting_ms = self.STARTING_MS
 
@@ -211,7 +211,7 @@ def _preparing(
     coordinator: Any,  # noqa: ARG001
     prepare: Callable[..., Awaitable[Any]],
 ) -> Callable[..., Awaitable[Any]]:
-    """The preparation of a join (the commit, ``on_partitions_revoked``) has the time of the whole ``poll``."""
+    """The preparation of a join (the commit, ``on_partitions_revoked``) may take the time of the whole ``poll``."""
 
     @functools.wraps(prepare)
     async def guarded(generation: int, member_id: str, timeout_ms: float | None = None) -> Any:
@@ -234,13 +234,13 @@ def _pausing(coordinator: Any, pause: Callable[[], float]) -> Callable[[], float
 def _joining(
     last: _Join, wait: private.waiting.Wait, coordinator: Any, join: Callable[[], Awaitable[Any]]
 ) -> Callable[[], Awaitable[Any]]:
-    """A join that ended between two polls is not sent again; a fenced member and one that is closed do not join.
+    """A join that ended between two polls is not sent again; a fenced or closed member does not join.
 
-    The end of a join ends a wait for records, so that its assignment is adopted at once.
+    The end of a join ends a wait for records, so that the assignment is adopted at once.
 
-    A join would fence the process that now has the member's instance id. Without the check, a ``poll`` that read the
-    fenced flag just before the heartbeat response would join. Heartbeat responses and joins run on the same thread, so
-    the flag is up to date here.
+    A fenced member's join would fence the process that now has its instance id. ``poll`` may have read the fenced flag
+    just before a heartbeat response set it, so the flag is checked again here, where it is up to date: heartbeat
+    responses and joins run on the same thread.
     """
 
     @functools.wraps(join)
@@ -324,7 +324,7 @@ def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[
 def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
     """The group part of ``poll`` ends early on a retriable error, as it does when its time is up.
 
-    It does not wait for a join of a member that keeps partitions meanwhile.
+    It does not wait for the join if the member keeps partitions meanwhile.
     """
 
     @functools.wraps(poll)

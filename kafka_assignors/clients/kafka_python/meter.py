@@ -1,11 +1,11 @@
 """Lets a ``KafkaConsumer`` measure its own work: a member's meter and its loop see what is polled.
 
-kafka-python asks its coordinator at the beginning of each poll, and its fetcher hands out the records at the end. What
-happens between the end of a poll that returned records and the beginning of the next is their processing. With the
-iterator of the consumer it is the same for a batch of records.
+kafka-python asks its coordinator at the beginning of each poll, and its fetcher hands out the records at the end. The
+time between the end of a poll that returned records and the beginning of the next is that of their processing. For the
+iterator of the consumer, this holds for each batch of records.
 
 A consumer whose polls return one record each, and which processes it at once, would notice the cost of measuring each
-poll. The meter therefore measures windows of `WINDOW` polls, and rests after a fast one.
+poll. The meter therefore measures windows of `WINDOW` polls, and rests after a fast window.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ...core.weighted.meter import Meter
 from ..fact_log import log
 
 TICK_S = 1.0
-"""Seconds between two looks at offsets."""
+"""Seconds between two calls of `tick`, which reads offsets."""
 WINDOW = 16
 """Number of polls that are measured one after another."""
 FAST_S = 0.001
 """Seconds per poll, processing included, below which a window is fast."""
 REST = 4
-"""The meter rests for this multiple of the time that a fast window took. That is 64 ms at most, and depends on times
-instead of counts: no partition is always polled during rests."""
+"""The meter rests for this multiple of the time that a fast window took. That is 64 ms at most. A rest depends
+on time, not on a count of polls, so that no partition is always polled during rests."""
 
 
 def measure(coordinator: Any, fetcher: Any, meter: Meter | None, tick: Callable[[float], None]) -> None:
     """Measure what a consumer does from now on; without a meter, only call `tick`.
 
-    `tick` gets the clock's seconds before a poll, once in `TICK_S`, on the thread that polls.
+    The polling thread calls `tick` before a poll, at most once per `TICK_S`, with the clock's seconds.
     """
     poll, fetch = coordinator.poll, None if meter is None else fetcher.fetch_records
     clock, due, works = time.monotonic, 0.0, True

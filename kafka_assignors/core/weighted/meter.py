@@ -34,7 +34,7 @@ STALE_S = 30.0
 BATCH_S = 300.0
 """Maximum seconds of a batch. A longer one is ignored: the member was suspended, or the clock jumped."""
 TOGETHER = 16
-"""Records of one partition, of consecutive batches, that are averaged together: cheaper where a poll returns one."""
+"""Records of one partition's consecutive batches that are averaged together: cheaper if a poll returns one record."""
 _LEAST_S = 1e-9
 
 
@@ -46,7 +46,7 @@ class _Flow:
         position: The next record.
         end: The end offset; None if it is unknown.
         at: Time, in seconds, at which `end` last changed or was reached.
-        since: Time at which the partition was first seen, and its position at that time.
+        since: Time at which the partition was first seen, and its position then.
         rate: Records per second, if known.
         seconds: The period over which `rate` is averaged.
     """
@@ -121,7 +121,7 @@ class Meter:
             seconds[tp] = old + old * (factor - 1) * n / (seen + n), min(seen + n, RECORDS)
 
     def _end_run(self) -> None:
-        """Average what batches of one partition took."""
+        """Average the seconds per record of the run."""
         self._add_run(self._seconds)
         self._run, self._run_records, self._run_s = None, 0, 0.0
 
@@ -133,7 +133,7 @@ class Meter:
             seconds[only] = old + (new - old) * n / (seen + n), min(seen + n, RECORDS)
 
     def saw(self, partition: tuple[str, int], position: int, end: int | None, now: float) -> None:
-        """Note an owned partition's next record to hand out, and its end offset as last fetched; None before that."""
+        """Note an owned partition's position, and its end offset as last fetched; None before the first fetch."""
         flow = self._flows.get(partition)
         if flow is None or end is None or flow.end is None or end < flow.end or now < flow.at:
             fresh = flow is None or now < flow.at
