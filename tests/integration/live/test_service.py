@@ -25,9 +25,11 @@ BEGIN = """\
 import signal, sys, time
 from kafka import KafkaConsumer, ConsumerRebalanceListener
 from kafka.errors import KafkaError
+from kafka_assignors import RangeAssignor
 address, group, topic = sys.argv[1:4]
 settings = dict(bootstrap_servers=address, group_id=group, auto_offset_reset="earliest",
                 session_timeout_ms=10_000, heartbeat_interval_ms=1000)
+guarded = {**settings, "partition_assignment_strategy": [RangeAssignor()]}  # kafka-python's own may forget a join
 stop = []
 def commit():
     try:
@@ -42,7 +44,7 @@ for message in consumer:
 """
 CLOSES = """\
 signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
-consumer = KafkaConsumer(topic, enable_auto_commit=False, **settings)
+consumer = KafkaConsumer(topic, enable_auto_commit=False, **guarded)
 while not stop:
     if consumer.poll(timeout_ms=200):
         commit()
@@ -55,7 +57,7 @@ class Listener(ConsumerRebalanceListener):
     def on_partitions_assigned(self, assigned):
         pass
 signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
-consumer = KafkaConsumer(enable_auto_commit=False, **settings)
+consumer = KafkaConsumer(enable_auto_commit=False, **guarded)
 consumer.subscribe([topic], listener=Listener())
 while not stop:
     if consumer.poll(timeout_ms=200):
@@ -71,7 +73,7 @@ TWO_CONSUMERS = CLOSES.replace(
     "other = KafkaConsumer(topic, enable_auto_commit=False, **settings)\nwhile not stop:\n"
     "    other.poll(timeout_ms=200)\n",
 )
-OTHER_GROUP = CLOSES.replace("**settings)", "**{**settings, 'group_id': 'another'})")
+OTHER_GROUP = CLOSES.replace("**guarded)", "**{**guarded, 'group_id': 'another'})")
 
 
 def played(
