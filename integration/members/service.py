@@ -134,6 +134,9 @@ class ServiceProcess(MemberProcess):
                     process.kill()
         self.catch_up()  # those processes may have been the member
         self._writer.close()
+        if not self.incomplete:  # all of it is in the history now
+            for path in self._read:
+                path.unlink(missing_ok=True)
 
     def catch_up(self) -> None:
         """Take over what the recorder has written since the last call."""

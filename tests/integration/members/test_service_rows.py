@@ -157,3 +157,15 @@ def test_half_a_line_is_taken_over_when_it_is_whole(recorded: Recorded, tmp_path
     path.write_bytes(whole)
 
     assert recorded.kinds() == ["start"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_record_goes_once_all_of_it_is_history(whole: bool, recorded: Recorded, tmp_path: Path) -> None:
+    recorded.start()
+    if not whole:
+        recorded.line(b"of the service's own")
+
+    recorded.process.kill()
+    recorded.process.end(30)
+
+    assert [path.name for path in tmp_path.glob(".m.record.*")] == ([] if whole else [".m.record.7"])
