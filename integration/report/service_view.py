@@ -89,8 +89,11 @@ def service_view(history: History) -> ServiceView:
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:
     """Processes that ended when the scenario asked them to, and never told that they closed their consumer.
 
-    Those that end with the run don't count, nor those that are killed.
+    Those that end with the run don't count, nor those that are killed, nor those whose record isn't whole: nobody saw
+    whether they closed it.
     """
+    started = {(event.member, event.incarnation) for event in events if event.kind == "start"}
+    unseen = {(event.member, event.incarnation) for event in events if event.kind == "error" and event.src == "member"}
     closed = {(event.member, event.incarnation) for event in events if event.kind == "stop"}
     killed = {
         (event.member, event.incarnation)
@@ -101,5 +104,5 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
         if event.kind == "closing":
             return
         process = (event.member, event.incarnation)
-        if event.kind == "exit" and event.data["asked"] and process not in closed | killed:
+        if event.kind == "exit" and event.data["asked"] and process in started - closed - killed - unseen:
             yield event.member or ""

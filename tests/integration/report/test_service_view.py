@@ -68,12 +68,19 @@ def test_going_back_is_measured_in_records() -> None:
 def test_who_ends_without_closing_is_named(
     closes: bool, killed: bool, at_the_end: bool, unclosed: tuple[str, ...]
 ) -> None:
-    events = [event("stop", "m1")] if closes else []
+    events = [event("start", "m1"), *([event("stop", "m1")] if closes else [])]
     events += [event("fault_begin", "m1", "harness", fault="kill", target="m1")] if killed else []
     events += [event("closing", src="harness")] if at_the_end else []
     events.append(ended("m1"))
 
     assert service_view(History(events)).unclosed == unclosed
+
+
+@pytest.mark.parametrize("seen", ["nothing", "until the recorder stopped"])
+def test_of_whom_not_all_was_seen_nothing_is_claimed(seen: str) -> None:
+    events = [] if seen == "nothing" else [event("start", "m1"), event("error", "m1", error="OSError", message="full")]
+
+    assert service_view(History([*events, ended("m1")])).unclosed == ()
 
 
 def test_refused_commits_come_with_what_would_change_them() -> None:
