@@ -20,7 +20,7 @@ def group(**codes: list[int | None]) -> tuple[MemberFaults, Mock]:
     writer = Mock()
     members = RunningMembers("g", writer)
     for name, told in codes.items():
-        process: Any = Mock(epitaph=lambda: "ended")
+        process: Any = Mock(epitaph=lambda: "ended", incomplete="")
         type(process).returncode = PropertyMock(side_effect=[*told, *[told[-1]] * 100])
         members.by_name[name] = process
     return MemberFaults(members), writer
