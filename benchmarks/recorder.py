@@ -22,7 +22,9 @@ from kafka.consumer.fetcher import ConsumerRecord
 
 from kafka_assignors.integration import recorder
 from kafka_assignors.integration.broker import start_broker
-from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP, _File, _Member, _wrap_consumer
+from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP
+from kafka_assignors.integration.recorder.kafka_assignors_recorder.kafka_python import wrap_consumer
+from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File, Member
 from kafka_assignors.integration.topics import create_topics
 
 from .result import Result, WrongAnswer, in_turns
@@ -31,41 +33,84 @@ _RECORDS, _QUICK_RECORDS = 300_000, 60_000
 _TURNS, _QUICK_TURNS = 11, 11
 _VALUE, _BATCH, _PLACE = b"x" * 100, 500, TopicPartition("t", 0)
 _WITH, _WITHOUT = "recorder", "without"
-_SERVICE = """
+_BEGIN = """
 import json, sys, time
-from kafka import KafkaConsumer
-
 bootstrap, topic, group, count, way = sys.argv[1:]
+left, begun = int(count), None
+def read(number):
+    global left, begun
+    if number and begun is None:
+        begun = time.perf_counter(), time.process_time()
+    left -= number
+    return left > 0
+def end():
+    print(json.dumps({"wall": time.perf_counter() - begun[0], "cpu": time.process_time() - begun[1]}))
+"""
+_SERVICES = {
+    "kafka-python": ("poll", "iterator"),
+    "confluent-kafka": ("poll", "consume"),
+    "aiokafka": ("getmany", "getone"),
+}
+"""Client -> the ways in which its service reads."""
+_PROGRAMS = {
+    "kafka-python": """
+from kafka import KafkaConsumer
 consumer = KafkaConsumer(
     topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
 )
-left, begun = int(count), None
-while left > 0:
-    if way == "poll":
-        read = sum(map(len, consumer.poll(timeout_ms=1000).values()))
-    else:
-        next(consumer)
-        read = 1
-    if read and begun is None:
-        begun = time.perf_counter(), time.process_time()
-    left -= read
-    if way == "iterator" and begun:
-        for _ in consumer:
-            left -= 1
-            if left <= 0:
-                break
-wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+if way == "poll":
+    while read(sum(map(len, consumer.poll(timeout_ms=1000).values()))):
+        pass
+else:
+    for _ in consumer:
+        if not read(1):
+            break
+end()
 consumer.close()
-print(json.dumps({"wall": wall, "cpu": cpu}))
-"""
-"""A service as users write them; it measures from its first record to its last one."""
+""",
+    "confluent-kafka": """
+from confluent_kafka import Consumer
+consumer = Consumer(
+    {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+)
+consumer.subscribe([topic])
+if way == "poll":
+    while read(consumer.poll(1.0) is not None):
+        pass
+else:
+    while read(len(consumer.consume(500, 1.0))):
+        pass
+end()
+consumer.close()
+""",
+    "aiokafka": """
+import asyncio
+from aiokafka import AIOKafkaConsumer
+async def main():
+    consumer = AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    await consumer.start()
+    if way == "getmany":
+        while read(sum(map(len, (await consumer.getmany(timeout_ms=1000)).values()))):
+            pass
+    else:
+        async for _ in consumer:
+            if not read(1):
+                break
+    end()
+    await consumer.stop()
+asyncio.run(main())
+""",
+}
+"""Services as users write them; each measures from its first record to its last one."""
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """``poll``, ``iterator``: one consumer reads small records, with the recorder and without, in turns.
+    """``CLIENT/WAY``: one consumer reads small records, with the recorder and without, in turns.
 
     ``…/cpu``: CPU time of the whole process, the client's thread included. ``…/apart``: of the recorder's own calls, on
-    records in memory, as a whole consumer's time varies by more than they take.
+    records in memory, as a whole consumer's time varies by more than they take; of kafka-python alone.
     """
     count, turns = (_QUICK_RECORDS, _QUICK_TURNS) if quick else (_RECORDS, _TURNS)
     with start_broker("jvm") as broker, tempfile.TemporaryDirectory() as name:
@@ -75,21 +120,22 @@ def run(quick: bool) -> Iterator[Result]:
         for _ in range(count):
             producer.send(topic, _VALUE)
         producer.close()
-        for way in ("poll", "iterator"):
-            yield _apart(way, count, turns, Path(name))
+        for client, way in ((client, way) for client, ways in _SERVICES.items() for way in ways):
+            if client == "kafka-python":
+                yield _apart(way, count, turns, Path(name))
             seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}
             for turn in range(turns):
                 for kind in (_WITH, _WITHOUT) if turn % 2 == 0 else (_WITHOUT, _WITH):
-                    for clock, value in _read(broker.bootstrap, topic, count, way, kind, Path(name)).items():
+                    for clock, value in _read(broker.bootstrap, topic, count, client, way, kind, Path(name)).items():
                         seconds[clock][kind].append(value)
             for clock, values in seconds.items():
                 ours, theirs = (1e6 * statistics.median(values[kind]) / count for kind in (_WITH, _WITHOUT))
                 raw = {"seconds": values, "count": count, "load": os.getloadavg()[0]}
-                yield Result(f"{way}/{clock}", ours, "us/record", _WITHOUT, theirs, raw=raw)
+                yield Result(f"{client}/{way}/{clock}", ours, "us/record", _WITHOUT, theirs, raw=raw)
 
 
 class _Coordinator:
-    _generation = SimpleNamespace(member_id="m")
+    """Holds the recorder's member."""
 
 
 class _Consumer:
@@ -133,21 +179,21 @@ def _apart(way: str, count: int, turns: int, folder: Path) -> Result:
     class Recorded(_Consumer):
         pass
 
-    _wrap_consumer(SimpleNamespace(KafkaConsumer=Recorded))
+    wrap_consumer(SimpleNamespace(KafkaConsumer=Recorded))
 
     def with_it() -> float:
         consumer = Recorded(records)
-        member = _Member(_File(str(folder / "apart")), consumer._coordinator)
+        member = Member(File(str(folder / "apart")), "kafka-python", lambda: "m")
         member._started = True
         consumer._coordinator._kafka_assignors_member = member
         return float(consumer.read(way))
 
     ours, theirs, raw = in_turns(with_it, lambda: _Consumer(records).read(way), turns)
     us = 1e6 * (ours - theirs) / count
-    return Result(f"{way}/apart", us, "us/record", raw={**raw, "count": count})
+    return Result(f"kafka-python/{way}/apart", us, "us/record", raw={**raw, "count": count})
 
 
-def _read(bootstrap: str, topic: str, count: int, way: str, kind: str, folder: Path) -> dict[str, float]:
+def _read(bootstrap: str, topic: str, count: int, client: str, way: str, kind: str, folder: Path) -> dict[str, float]:
     """Read all records in a new process and group; the seconds that it took.
 
     Raises:
@@ -158,7 +204,7 @@ def _read(bootstrap: str, topic: str, count: int, way: str, kind: str, folder: P
     environment = dict(os.environ)
     if kind == _WITH:
         environment |= {FILE: str(record), GROUP: group, "PYTHONPATH": str(Path(recorder.__file__).parent)}
-    command = [sys.executable, "-c", _SERVICE, bootstrap, topic, group, str(count), way]
+    command = [sys.executable, "-c", _BEGIN + _PROGRAMS[client], bootstrap, topic, group, str(count), way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WrongAnswer(f"the service failed: {done.stderr.strip()[-300:]}")

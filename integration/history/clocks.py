@@ -24,7 +24,7 @@ MOVED_MS = 20
 """If wall minus monotonic varies by more than this, the wall clock was set or slewed."""
 _MS = 1_000_000
 _SAMPLES, _NEAREST = 200, 7
-_CLIENTS = (None, "kafka-python", "aiokafka")
+_CLIENTS = (None, "kafka-python", "aiokafka", "confluent-kafka")
 """Clients whose members read both clocks."""
 
 

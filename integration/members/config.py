@@ -17,6 +17,10 @@ from ..names import is_ours
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent", "java"
 VERIFIABLE, BRIDGE = "verifiable", "bridge"
 JAVA_CONSUMER, CONFLUENT_CONSUMER = "java-consumer", "confluent-consumer"
+CONFLUENT_KAFKA = "confluent-kafka"
+"""librdkafka's client in a service, which is recorded in its process; `CONFLUENT` is the harness's own member."""
+RECORDED = (KAFKA_PYTHON, CONFLUENT_KAFKA, AIOKAFKA)
+"""Clients that a service may read with."""
 CLIENTS = (KAFKA_PYTHON, JAVA, CONFLUENT, VERIFIABLE, AIOKAFKA, BRIDGE, JAVA_CONSUMER, CONFLUENT_CONSUMER)
 BROKER_ASSIGNED = (JAVA_CONSUMER, CONFLUENT_CONSUMER)
 """Clients of the consumer protocol (KIP-848): their assignors are the broker's, and their timeouts the group's."""

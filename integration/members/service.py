@@ -1,6 +1,7 @@
 """A user's own service as a member: any program, as many processes as the scenario has members.
 
-A Python service that reads by kafka-python is recorded without a line of its own; see `recorder`.
+A Python service that reads by kafka-python, confluent-kafka or aiokafka is recorded without a line of its own; see
+`recorder`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from kafka_assignors.history.writer import EventWriter
 
 from ..processes.child import ChildProgram
 from ..recorder.kafka_assignors_recorder import FILE, GROUP
-from .config import KAFKA_PYTHON, MemberConfig
+from .config import CONFLUENT_CONSUMER, RECORDED, MemberConfig
 from .process import MemberProcess
 
 SERVICE = "service"
 """Client of the members that are a service's processes."""
 _RECORDER = Path(__file__).parents[1] / "recorder"
-_UNSEEN = "no consumer of it has joined the group so far that the recorder sees; it sees kafka-python's alone"
+_UNSEEN = f"no consumer of it has joined the group so far that the recorder sees; it sees {', '.join(RECORDED)}"
 _LONGEST = 300
 _SECOND = "its process has a second consumer in the group; one member per process is judged"
 _STRANGE = "its record has lines that the recorder did not write; they are ignored"
@@ -36,7 +37,7 @@ _OURS = frozenset((*COMMON, "consumer")) - {"kind", "ts_ns", "mono_ns", "pid", "
 _TYPES = {"kind": str, "mono_ns": int, "ts_ns": int, "pid": int}
 _CALLBACK = (("generation", int), ("partitions", list))
 _FIELDS: Mapping[str, Sequence[tuple[str, type]]] = {
-    "start": (("topics", list), ("assignors", list), ("config", dict)),
+    "start": (("topics", list), ("assignors", list), ("config", dict), ("client", str)),
     "stop": (),
     "generation": (*_CALLBACK, ("protocol", str)),
     **{f"{name}_{edge}": _CALLBACK for name in ("assigned", "revoke", "lost") for edge in ("begin", "end")},
@@ -110,7 +111,8 @@ class ServiceProcess(MemberProcess):
         self.program = ChildProgram(filled.command, self.output, environment=environment)
         if self.program.pid is None:
             raise ConfigError(f"member {config.member!r}: {self.output.read_text('utf-8', 'replace').strip()[-300:]}")
-        common = {**config.common, "client": KAFKA_PYTHON, "pid": self.program.pid}  # no other client is recorded
+        self._client: str | None = None  # not known before its recorder tells
+        common = {**config.common, "client": None, "pid": self.program.pid}
         self._writer = EventWriter(Path(config.history), config.run, "member", **common)
 
     @property
@@ -160,15 +162,18 @@ class ServiceProcess(MemberProcess):
         source, kind = (path, row.get("consumer", 0)), row["kind"]
         first = self._source is None
         if first and kind == "start":
-            self._source = source
+            self._source, self._client = source, row["client"]
             self.last_error = ""
             self.topics, self.pattern = tuple(row["topics"]), row["config"].get("pattern")
+            if row["config"].get("protocol") == "consumer":  # of a group in which the broker assigns
+                self.config = replace(self.config, client=CONFLUENT_CONSUMER)
         elif kind == "start" and source == self._source:  # the process has replaced its program
             self._source = (path, None)
         if kind == "error":  # the recorder's last word
             self.incomplete = row["message"]
         if source == self._source or (first and kind == "error"):
-            self.take(self._writer.write(**{name: value for name, value in row.items() if name not in _OURS}))
+            given = {name: value for name, value in row.items() if name not in _OURS}
+            self.take(self._writer.write(**{**given, "client": self._client}))
         elif not first:
             self._object("SecondConsumer", _SECOND)
 
@@ -177,7 +182,7 @@ class ServiceProcess(MemberProcess):
         if message not in self._objections:
             self._objections.add(message)
             self.incomplete = message
-            self.take(self._writer.write("error", error=error, fatal=False, message=message))
+            self.take(self._writer.write("error", client=self._client, error=error, fatal=False, message=message))
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
@@ -189,6 +194,8 @@ def _row(line: bytes) -> dict[str, Any] | None:
     if not isinstance(row, dict) or any(not isinstance(row.get(name), kind) for name, kind in _TYPES.items()):
         return None
     kind = row["kind"]
+    if kind == "start" and row.get("client") not in RECORDED:
+        return None
     if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
         return None
     places = (*row.get("partitions", ()), *row.get("offsets", ()))

@@ -20,10 +20,10 @@ from ..reconciliation import Current
 from .excuses import excuses, zombie_of
 from .findings import MS, SLACK_MS, Findings, all_named, named
 
-TELLS_LOSSES = "confluent-consumer"
-"""The client of KIP-848 groups that reports a loss as a loss. Java's tool calls the revoke callback for both."""
-_TELL_THEIR_IDS = (None, "kafka-python")
-"""Clients whose member ids do not come from the coordinator log."""
+TELL_LOSSES = ("confluent-consumer", "confluent-kafka")
+"""Clients of KIP-848 groups that report a loss as a loss. Java's tool calls the revoke callback for both."""
+_TELL_THEIR_IDS = (None, "kafka-python", "confluent-kafka")
+"""Clients whose member ids do not come from the coordinator log, and that report losses."""
 
 
 def one_owner_in_time(record: GroupRecord, findings: Findings) -> None:
@@ -188,7 +188,7 @@ def told_as_lost(record: GroupRecord, findings: Findings) -> None:
         if record.speaks_consumer(span.owner[1:]):
             continue
         if span.start.client not in _TELL_THEIR_IDS:
-            findings.not_judged("R7", "its member id comes from the coordinator log, not from the member")
+            findings.not_judged("R7", "its client does not tell its member id, or has no callback for losses")
             continue
         if span.start.instance_id is not None:
             continue
@@ -251,7 +251,7 @@ def _removed_is_lost(record: GroupRecord, findings: Findings) -> None:
             continue
         if not record.speaks_consumer(span.owner[1:]):
             continue
-        if span.start.client != TELLS_LOSSES:
+        if span.start.client not in TELL_LOSSES:
             findings.not_judged("R7", "its client reports losses as revocations; the log tells them apart")
             continue
         findings.judged("R7")

@@ -33,8 +33,9 @@ class Recorded:
         common = {"mono_ns": self._now_ns, "ts_ns": self._now_ns, "pid": pid, "consumer": consumer}
         self.line(json.dumps({"kind": kind, **common, **fields}).encode(), pid)
 
-    def start(self, consumer: int = 0, pid: int = 7) -> None:
-        self.write("start", consumer, pid, topics=["t"], assignors=["range"], config={"assignors": []})
+    def start(self, consumer: int = 0, pid: int = 7, client: str = "aiokafka", **config: str) -> None:
+        settings = {"assignors": [], **config}
+        self.write("start", consumer, pid, client=client, topics=["t"], assignors=["range"], config=settings)
 
     def generation(self, number: int, consumer: int = 0, pid: int = 7) -> None:
         self.write("generation", consumer, pid, generation=number, protocol="range", partitions=[])
@@ -68,6 +69,7 @@ def test_the_rows_of_one_consumer_are_its_history(recorded: Recorded) -> None:
 
     assert [(event.kind, event.pid, event.mono_ns) for event in events] == [("start", 7, 1), ("generation", 7, 2)]
     assert "consumer" not in events[1].data
+    assert [event.client for event in events] == ["aiokafka"] * 2
     assert (recorded.process.generation, recorded.process.last_error) == (4, "")
     assert recorded.process.incomplete == ""
 
@@ -125,6 +127,7 @@ def test_what_follows_another_program_is_not_the_members(recorded: Recorded) -> 
         b'{"kind":"generation","mono_ns":1,"ts_ns":1,"pid":1}',
         b'{"kind":"stop","mono_ns":"1","ts_ns":1,"pid":1}',
         b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":"t","assignors":[],"config":{}}',
+        b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":[],"assignors":[],"config":{},"client":"x"}',
         b'{"kind":"assigned_end","mono_ns":1,"ts_ns":1,"pid":1,"generation":1,"partitions":["t"]}',
         b'{"kind":"consume","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
     ],
@@ -138,6 +141,13 @@ def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: 
     (error,) = (event for event in recorded.events() if event.kind == "error")
     assert error.data == {"error": "StrangeLine", "fatal": False, "message": STRANGE}
     assert sorted(recorded.kinds()) == ["error", "generation", "start"]
+
+
+def test_a_member_of_a_group_in_which_the_broker_assigns_is_one(recorded: Recorded) -> None:
+    recorded.start(client="confluent-kafka", protocol="consumer")
+
+    assert [event.client for event in recorded.events()] == ["confluent-kafka"]
+    assert recorded.process.config.broker_assigned
 
 
 def test_a_recorder_that_stopped_before_the_first_join_is_told(recorded: Recorded) -> None:

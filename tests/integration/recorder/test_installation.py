@@ -12,7 +12,7 @@ import pytest
 
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
 
-FOLDER = Path(recorder.__file__).parent
+FOLDER = Path(recorder.__file__).parents[1]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KAFKA_ASSIGNORS"))}
 
 

@@ -110,7 +110,7 @@ def test_a_service_does_the_same(
 
     recorded = lines(**{
         recorder.FILE: str(tmp_path / "record"), recorder.GROUP: "g-recorded" + uuid.uuid4().hex[:8],
-        "PYTHONPATH": os.pathsep.join((str(Path(recorder.__file__).parent), os.environ.get("PYTHONPATH", ""))),
+        "PYTHONPATH": os.pathsep.join((str(Path(recorder.__file__).parents[1]), os.environ.get("PYTHONPATH", ""))),
     })  # fmt: skip
 
     assert recorded == lines()

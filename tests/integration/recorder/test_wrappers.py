@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from kafka_assignors.integration.recorder.kafka_assignors_recorder import kafka_python, record
 from tests.support.integration.recorded import (
     Client,
     Offset,
@@ -58,7 +58,7 @@ class Odd(BaseException):
 
 def broken(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> None:
     """Some functions of `os` fail, for the recorder alone."""
-    monkeypatch.setattr(recorder, "os", SimpleNamespace(**{**vars(os), **functions}))
+    monkeypatch.setattr(record, "os", SimpleNamespace(**{**vars(os), **functions}))
 
 
 def full(*_: Any) -> Any:
@@ -321,7 +321,7 @@ def test_what_a_poll_returns_is_told_in_runs(client: Client) -> None:
 
 def test_records_of_an_iterator_are_told_before_a_commit(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     now_ns = 10**9
-    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic_ns=lambda: now_ns, time_ns=lambda: 1))
+    monkeypatch.setattr(record, "time", SimpleNamespace(monotonic_ns=lambda: now_ns, time_ns=lambda: 1))
     consumer = client.consumer()
     records = iter([Record("t", 1, 1), Record("t", 1, 2), Record("t", 2, 7), Record("t", 2, 9), Record("t", 2, 10)])
     client.does["next"] = lambda *_: next(records)
@@ -344,7 +344,7 @@ def test_records_of_an_iterator_are_told_before_a_commit(client: Client, monkeyp
 def test_a_slow_iterators_records_are_told_one_by_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after it was fast: then the records wait until its rate is looked at again."""
     clock = {"ns": 10**9}
-    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic_ns=lambda: clock["ns"], time_ns=lambda: 1))
+    monkeypatch.setattr(record, "time", SimpleNamespace(monotonic_ns=lambda: clock["ns"], time_ns=lambda: 1))
     consumer, offsets = client.consumer(), iter(range(10**6))
     client.does["next"] = lambda *_: Record("t", 1, next(offsets))
 
@@ -356,11 +356,11 @@ def test_a_slow_iterators_records_are_told_one_by_one(client: Client, monkeypatc
 
     assert unwritten(1) == 0
     fast = [unwritten(20_000) for _ in range(3000)]
-    assert max(fast) < recorder._FLUSH_NS / 20_000 + recorder._STEP
+    assert max(fast) < record._FLUSH_NS / 20_000 + record._STEP
     assert len(client.rows()) < 6
     slow = [unwritten(10**9) for _ in range(200)]
-    assert max(slow) <= max(fast) + recorder._STEP
-    assert set(slow[recorder._STEP :]) == {0}
+    assert max(slow) <= max(fast) + record._STEP
+    assert set(slow[record._STEP :]) == {0}
 
 
 def test_a_consumer_that_never_joins_is_no_member(client: Client) -> None:
@@ -464,11 +464,10 @@ def test_an_old_client_is_used_as_it_is(tmp_path: Path) -> None:
     before = dict(vars(module.ConsumerCoordinator))
 
     with pytest.raises(AttributeError, match="this version of kafka-python lacks _on_close_prepare_async"):
-        recorder._wrap_coordinator(recorder._File(str(tmp_path / "other")), "billing", module)
+        kafka_python.wrap_coordinator(record.File(str(tmp_path / "other")), "billing", module)
     assert dict(vars(module.ConsumerCoordinator)) == before
 
 
 def test_the_recorder_is_python_3_8() -> None:
-    for name in ("kafka_assignors_recorder.py", "sitecustomize.py"):
-        path = Path(recorder.__file__).with_name(name)
+    for path in Path(record.__file__).parents[1].rglob("*.py"):
         ast.parse(path.read_text("utf-8"), feature_version=(3, 8))

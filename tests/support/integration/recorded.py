@@ -9,7 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from kafka_assignors.integration.recorder.kafka_assignors_recorder.kafka_python import wrap_consumer, wrap_coordinator
+from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File
 
 GROUP = "billing"
 
@@ -62,8 +63,8 @@ class Range:
     name = "range"
 
 
-class Client:
-    """A module of the client's, recorded: what its methods do is `does`, method -> function of the coordinator.
+class Recording:
+    """A client without a broker: what its methods do is `does`, method -> function of the consumer or coordinator.
 
     Args:
         prefix: Of the recorder's files.
@@ -72,10 +73,35 @@ class Client:
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
         self.does: dict[str, Callable[..., Any]] = {}
-        client = self
 
-        def does(method: str, subject: Any, *given: Any) -> Any:
-            return client.does.get(method, lambda *_: method)(subject, *given)
+    def do(self, method: str, subject: Any, *given: Any) -> Any:
+        """What a method does; nothing else is said of it: it returns its name."""
+        return self.does.get(method, lambda *_: method)(subject, *given)
+
+    def files(self) -> list[Path]:
+        """One per process."""
+        return sorted(self.prefix.parent.glob(f"{self.prefix.name}.*"))
+
+    def forget(self) -> None:
+        """Leave out what was recorded."""
+        for path in self.files():
+            path.write_text("")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was recorded."""
+        return [json.loads(line) for path in self.files() for line in path.read_text().splitlines()]
+
+    def events(self) -> list[tuple[str, Any]]:
+        """What was recorded, in short: kind and partitions, or offsets."""
+        return [(row["kind"], brief(row)) for row in self.rows()]
+
+
+class Client(Recording):
+    """A module of kafka-python's, recorded."""
+
+    def __init__(self, prefix: Path) -> None:
+        super().__init__(prefix)
+        does = self.do
 
         class ConsumerCoordinator:
             def __init__(
@@ -124,9 +150,9 @@ class Client:
             KafkaConsumer=KafkaConsumer,
             ConsumerProtocolAssignment=SimpleNamespace(decode=self._decode),
         )
-        self.file = recorder._File(str(prefix))
-        recorder._wrap_coordinator(self.file, GROUP, self.module)
-        recorder._wrap_consumer(self.module)
+        self.file = File(str(prefix))
+        wrap_coordinator(self.file, GROUP, self.module)
+        wrap_consumer(self.module)
 
     @staticmethod
     def _decode(data: bytes) -> Any:
@@ -141,21 +167,8 @@ class Client:
             consumer._coordinator._generation.member_id = "id"
             result(consumer._coordinator._on_join_complete_async(generation, "id", "range", owned))
             self.does = actions
-            for path in self.files():
-                path.write_text("")
+            self.forget()
         return consumer
-
-    def files(self) -> list[Path]:
-        """One per process."""
-        return sorted(self.prefix.parent.glob(f"{self.prefix.name}.*"))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """What was recorded."""
-        return [json.loads(line) for path in self.files() for line in path.read_text().splitlines()]
-
-    def events(self) -> list[tuple[str, Any]]:
-        """What was recorded, in short: kind and partitions, or offsets."""
-        return [(row["kind"], brief(row)) for row in self.rows()]
 
 
 def places(data: bytes) -> set[Place]:

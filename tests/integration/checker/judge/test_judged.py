@@ -201,7 +201,7 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story | reconciled.Reconci
     "the leader ran kafka-python:range, which we cannot replay": ({"A1": 1}, lambda: told.foreign(told.two())),
     "no step limits the time without an owner (gap_ms), and no trigger explains the generations": (
         {"O4": 7}, lambda: told.two().round()),
-    "its member id comes from the coordinator log, not from the member": ({"R7": 3}, bridged_member),
+    "its client does not tell its member id, or has no callback for losses": ({"R7": 3}, bridged_member),
     "its producer did not number its records": ({"K2": 1}, unnumbered),
     "the group was never drained": ({"C3": 1}, told.two),
     "its brokers lost the record": ({"C3": 5}, unclean),

@@ -1,0 +1,173 @@
+"""aiokafka 0.12 and later: the consumer and its coordinator.
+
+aiokafka adopts an assignment in its own task, and hands records out from then on, also while the service's callback
+runs. A member that leaves calls no callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import weakref
+
+from .calls import recorded, recorded_async, require
+from .record import MEMBER, Member, say
+
+TYPE_CHECKING = False  # as in `record`
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .calls import Steps
+    from .record import File
+
+_CLIENT = "aiokafka"
+_LATEST_S = 0.02
+"""Records that were handed out one by one are written after at most this time."""
+
+
+def _start(member: Member, coordinator: Any) -> None:
+    subscription, pattern = coordinator._subscription, coordinator._subscription.subscribed_pattern
+    names = [str(assignor.name) for assignor in coordinator._assignors]
+    settings = {
+        "session_timeout_ms": coordinator._session_timeout_ms,
+        "heartbeat_interval_ms": coordinator._heartbeat_interval_ms,
+        "max_poll_interval_ms": int(coordinator._max_poll_interval * 1000),
+    }
+    more = {} if pattern is None else {"pattern": pattern.pattern}
+    member.start(subscription.topics or (), names, [f"{_CLIENT}:{name}" for name in names], settings, **more)
+
+
+def _preparing(member: Member, coordinator: Any, previous_assignment: Any) -> Steps:
+    """A rebalance begins: a member gives up all partitions, after a last auto-commit."""
+    _start(member, coordinator)
+    gone = set() if previous_assignment is None else set(previous_assignment.tps)
+    if not gone:
+        return
+    member.callback("revoke", "begin", gone)
+    yield
+    member.callback("revoke", "end", gone)
+
+
+def _completing(
+    decode: Callable[[Any], Any], member: Member, _: Any,
+    generation: Any, member_id: Any, protocol: Any, member_assignment_bytes: Any,  # noqa: ARG001 - the client's names
+) -> Steps:  # fmt: skip
+    """A member adopts its assignment, from where on it may read."""
+    partitions = set(decode(member_assignment_bytes).partitions())
+    member.join(generation, protocol, partitions)
+    for edge in ("begin", "end"):
+        member.callback("assigned", edge, partitions)
+    yield
+
+
+def _committing(member: Member, _: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
+    """The client sends a commit."""
+    committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in offsets.items()]
+    if not committed:
+        return
+    member.commit("begin", committed)
+    error = yield
+    if error is None:
+        member.commit("ok", committed)
+    else:
+        member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
+
+
+def _leaving(member: Member, coordinator: Any) -> Steps:
+    """A consumer that is closed leaves; one that is idle leaves too, and joins again."""
+    if coordinator._closing.done():
+        member.tell("stop")  # before it leaves, as another member may begin before the answer comes
+    yield
+
+
+def _unsubscribing(member: Member, consumer: Any) -> Steps:
+    """A member gives up its partitions and leaves, and the client calls no listener."""
+    before = set(consumer._subscription.assigned_partitions())
+    if not before or not consumer._subscription.partitions_auto_assigned():
+        return
+    member.callback("revoke", "begin", before)
+    yield
+    member.callback("revoke", "end", before)
+
+
+def _seeking(member: Member, *_: Any, **__: Any) -> Steps:
+    """Records before it are written before those after it."""
+    member.flush()
+    yield
+
+
+def _of_coordinator(coordinator: Any) -> Any:
+    return getattr(coordinator, MEMBER, None)
+
+
+def _of_consumer(consumer: Any) -> Any:
+    return getattr(getattr(consumer, "_coordinator", None), MEMBER, None)
+
+
+def _member_id(coordinator_of: Callable[[], Any]) -> str:
+    return str(getattr(coordinator_of(), "member_id", ""))
+
+
+def wrap_coordinator(file: File, group: str, module: Any) -> None:
+    """Wrap aiokafka's GroupCoordinator: joins, callbacks and commits."""
+    cls = module.GroupCoordinator
+    steps_of = {
+        "_on_join_prepare": _preparing,
+        "_on_join_complete": functools.partial(_completing, module.ConsumerProtocol.ASSIGNMENT.decode),
+        "_do_commit_offsets": _committing,
+        "_maybe_leave_group": _leaving,
+    }
+    require(cls, steps_of, _CLIENT)
+    original = cls.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            if self.group_id == group:
+                member = Member(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
+                weakref.finalize(self, member.guarded, member.flush)
+                setattr(self, MEMBER, member)
+        except Exception as error:
+            say(f"a consumer is not recorded: {error!r}")
+
+    cls.__init__ = init
+    for name, steps in steps_of.items():
+        setattr(cls, name, recorded_async(getattr(cls, name), steps, _of_coordinator))
+
+
+def wrap_consumer(module: Any) -> None:
+    """Wrap aiokafka's AIOKafkaConsumer: the records that it hands out."""
+    cls = module.AIOKafkaConsumer
+    many_original, one_original = cls.getmany, cls.getone
+
+    @functools.wraps(many_original)
+    async def getmany(self: Any, *args: Any, **kwargs: Any) -> Any:
+        batches = await many_original(self, *args, **kwargs)
+        member = _of_consumer(self)
+        if batches and member is not None:
+            member.guarded(member.hand_out, batches.values())
+        return batches
+
+    @functools.wraps(one_original)
+    async def getone(self: Any, *args: Any, **kwargs: Any) -> Any:  # an iterator calls it, too
+        record = await one_original(self, *args, **kwargs)
+        member = _of_consumer(self)
+        if member is not None:
+            member.guarded(_hand_out_one, member, record)
+        return record
+
+    cls.getmany, cls.getone = getmany, getone
+    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, _of_consumer)
+    cls.seek = recorded(cls.seek, _seeking, _of_consumer)
+    for name in ("seek_to_beginning", "seek_to_end", "seek_to_committed"):
+        setattr(cls, name, recorded_async(getattr(cls, name), _seeking, _of_consumer))
+
+
+def _hand_out_one(member: Member, record: Any) -> None:
+    member.pending.append(record)
+    if len(member.pending) >= member.limit:
+        member.check()
+    if len(member.pending) == 1:
+        asyncio.get_running_loop().call_later(_LATEST_S, member.guarded, member.flush)

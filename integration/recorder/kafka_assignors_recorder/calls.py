@@ -1,0 +1,91 @@
+"""Records the calls of a method: what happens before it, and after it with its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+TYPE_CHECKING = False  # as in `record`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+    from .record import Member
+
+    Steps = Generator[None, BaseException | None, None]
+    """What is recorded of a call: it yields where the method runs, and then gets its exception or None.
+
+    One that ends before records nothing more.
+    """
+
+
+class Course:
+    """The recording of one call of a method.
+
+    Args:
+        member: The member that makes the call; None if the consumer is not in the group.
+        steps: Makes `Steps` from the member, the subject and the arguments.
+        subject, given, named: The coordinator or consumer, and the arguments of its method.
+    """
+
+    def __init__(self, member: Member | None, steps: Any, subject: Any, given: Any, named: Any) -> None:
+        self._member, self._running = member, None
+        if member is not None:
+            self._running = member.guarded(self._begin, steps, member, subject, *given, **named)
+
+    @staticmethod
+    def _begin(steps: Any, /, *given: Any, **named: Any) -> Any:
+        running = steps(*given, **named)
+        for _ in running:
+            return running
+        return None
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The method has returned, or raised an error."""
+        if self._member is not None and self._running is not None:
+            self._member.guarded(self._finish, self._running, error)
+
+    @staticmethod
+    def _finish(running: Any, error: BaseException | None) -> None:
+        with contextlib.suppress(StopIteration):
+            running.send(error)
+
+
+def recorded(original: Any, steps: Any, member_of: Callable[[Any], Any]) -> Any:
+    """Wrap a method: its calls are recorded."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        course = Course(member_of(self), steps, self, args, kwargs)
+        try:
+            answer = original(self, *args, **kwargs)
+        except BaseException as error:
+            course.end(error)
+            raise
+        course.end()
+        return answer
+
+    return method
+
+
+def recorded_async(original: Any, steps: Any, member_of: Callable[[Any], Any]) -> Any:
+    """Wrap a coroutine method: its calls are recorded."""
+
+    @functools.wraps(original)
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        course = Course(member_of(self), steps, self, args, kwargs)
+        try:
+            answer = await original(self, *args, **kwargs)
+        except BaseException as error:
+            course.end(error)
+            raise
+        course.end()
+        return answer
+
+    return method
+
+
+def require(cls: Any, names: Any, client: str) -> None:
+    """Check that a client's class has the methods that are wrapped. AttributeError if it is of another version."""
+    if missing := [name for name in names if not hasattr(cls, name)]:
+        raise AttributeError(f"this version of {client} lacks {', '.join(missing)}")

@@ -1,0 +1,324 @@
+"""confluent-kafka 2: the consumer, on which its deserializing and its asyncio consumers stand.
+
+librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits by
+itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import time
+import weakref
+
+from .calls import require
+from .record import MEMBER, SETTINGS, Member, by_partition, say
+
+TYPE_CHECKING = False  # as in `record`
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .record import File
+
+_CLIENT = "confluent-kafka"
+_DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
+"""librdkafka's, of the settings that are told."""
+_METADATA = b"CGMDv2:"
+_COMMIT = ("message", "offsets", "async", "asynchronous")
+_SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
+"""Positional parameters."""
+
+
+class _Seen:
+    """A record as `Member` reads it; the service may replace key and value of its message."""
+
+    __slots__ = ("offset", "partition", "serialized_key_size", "serialized_value_size", "topic")
+
+    def __init__(self, message: Any) -> None:
+        self.topic, self.partition, self.offset = message.topic(), message.partition(), message.offset()
+        self.serialized_key_size, self.serialized_value_size = _size(message.key()), _size(message.value())
+
+
+def _size(part: Any) -> int:
+    return len(part) if isinstance(part, (bytes, str)) else -1
+
+
+def _seen(messages: Iterable[Any]) -> list[Any]:
+    """The records among what a consumer returned; the others are errors."""
+    return [
+        message if isinstance(message, _Seen) else _Seen(message)
+        for message in messages
+        if isinstance(message, _Seen) or message.error() is None
+    ]
+
+
+class _Group:
+    """What a consumer in the group does.
+
+    Args:
+        file: Where the events go.
+        settings: Its configuration.
+    """
+
+    def __init__(self, file: File, settings: Any) -> None:
+        self.member = Member(file, _CLIENT, lambda: self._member_id, _seen)
+        self._settings, self._member_id = settings, ""
+        self._owned: set[Any] = set()
+        self._sent: list[Any] = []  # commits of the service whose outcome is not known
+        self._closed = False
+        self.idle_ns = 0  # when a poll last returned nothing
+
+    def start(self, topics: Iterable[str]) -> None:
+        """The consumer subscribes."""
+        names = list(topics)
+        patterns = [name for name in names if name.startswith("^")]
+        more: dict[str, Any] = {"pattern": patterns[0]} if len(patterns) == len(names) == 1 else {}
+        values = {**_DEFAULTS, **self._settings}
+        if str(values.get("group.protocol", "classic")).lower() == "consumer":
+            assignors, settings = [values.get("group.remote.assignor") or "uniform"], {}
+            more["protocol"] = "consumer"
+        else:
+            assignors = str(values.get("partition.assignment.strategy", "range,roundrobin")).split(",")
+            settings = {name: int(values[name.replace("_", ".")]) for name in SETTINGS}
+        given = [f"{_CLIENT}:{name.strip()}" for name in assignors]
+        self.member.start(
+            () if "pattern" in more else names, [name.strip() for name in assignors], given, settings, **more
+        )
+
+    def close(self) -> None:
+        """The consumer is closed."""
+        if not self._closed:
+            self._closed = True
+            self.member.tell("stop")
+
+    def begin(self, name: str, consumer: Any, partitions: Any) -> None:
+        """A rebalance callback begins."""
+        generation = self._learn(consumer)
+        if name == "assigned":
+            self._owned |= partitions
+            self.member.join(generation, "", self._owned)
+        else:
+            self._owned -= partitions
+            self.member.generation = generation
+        self.member.callback(name, "begin", partitions)
+
+    def _learn(self, consumer: Any) -> int:
+        """Learn the member id, and return the generation; a member that was removed keeps its last ones."""
+        data = bytes(consumer.consumer_group_metadata())
+        if not data.startswith(_METADATA):
+            raise ValueError(f"unknown group metadata {data[:40]!r}")
+        (generation,) = struct.unpack_from("=i", data, len(_METADATA))
+        _, member_id, _ = data[len(_METADATA) + 4 :].split(b"\0", 2)
+        self._member_id = member_id.decode() or self._member_id
+        return int(generation) if generation >= 0 else self.member.generation
+
+    def commit_begins(self, offsets: Any, asynchronous: bool) -> None:
+        """The service commits; of an asynchronous commit, a callback tells the outcome."""
+        if offsets:
+            self.member.commit("begin", offsets)
+            if asynchronous:
+                self._sent.append(offsets)
+
+    def commit_fails(self, offsets: Any, asynchronous: bool, error: BaseException) -> None:
+        """The commit was not sent, or was refused."""
+        if offsets:
+            if asynchronous:
+                self._sent.remove(offsets)
+            self.member.commit("fail", offsets, error=f"{type(error).__name__}: {error}")
+
+    def committed(self, partitions: Any, error: Any = None, since_ns: int | None = None) -> None:
+        """The outcome of a commit: partitions with their offsets, and each with its error.
+
+        Args:
+            partitions: What the client tells.
+            error: The commit's own.
+            since_ns: When the service began it, if that was not told; None: it is in `commit_begins`, or the client's.
+        """
+        told = [tp for tp in partitions or () if tp.offset >= 0]
+        places = frozenset((tp.topic, tp.partition, tp.offset) for tp in told)
+        if places in self._sent:
+            self._sent.remove(places)
+        else:
+            # One that the client makes when a partition goes is told after that; the coordinator's log has it.
+            own = since_ns is not None
+            told = [tp for tp in told if own or error or tp.error or (tp.topic, tp.partition) in self._owned]
+            places = frozenset((tp.topic, tp.partition, tp.offset) for tp in told)
+            if places:
+                self.member.commit("begin", places, since_ns if own else self.idle_ns)
+        self.outcome(told, error)
+
+    def outcome(self, told: Any, error: Any) -> None:
+        """Which partitions of a commit were accepted, and which refused."""
+        refused = [tp for tp in told if error or tp.error]
+        accepted = [tp for tp in told if not (error or tp.error)]
+        if accepted:
+            self.member.commit("ok", [(tp.topic, tp.partition, tp.offset) for tp in accepted])
+        if refused:
+            offsets = [(tp.topic, tp.partition, tp.offset) for tp in refused]
+            self.member.commit("fail", offsets, error=str(error or refused[0].error))
+
+
+def _rebalancing(group: _Group, name: str, own: Any) -> Any:
+    """The callback that the client gets: the service's, recorded. Without one the client assigns as it does then."""
+
+    def callback(consumer: Any, partitions: Any) -> Any:
+        places = {(tp.topic, tp.partition) for tp in partitions}  # the service may change it
+        group.member.guarded(group.begin, name, consumer, places)
+        try:
+            return None if own is None else own(consumer, partitions)
+        finally:
+            group.member.guarded(group.member.callback, name, "end", places)
+
+    return callback
+
+
+def _telling_commits(group: _Group, own: Any) -> Any:
+    """The configuration's ``on_commit``: the service's, recorded."""
+
+    def callback(error: Any, partitions: Any) -> Any:
+        group.member.guarded(group.committed, partitions, error)
+        return None if own is None else own(error, partitions)
+
+    return callback
+
+
+def _offsets(message: Any = None, offsets: Any = None, **_: Any) -> frozenset[Any]:
+    """What a commit names; nothing if it commits what was stored."""
+    if message is not None:
+        place = message.topic(), message.partition(), message.offset() + 1
+        return frozenset() if message.error() else frozenset([place])
+    return frozenset((tp.topic, tp.partition, tp.offset) for tp in offsets or () if tp.offset >= 0)
+
+
+def _named(names: Any, given: Any, more: Any) -> dict[str, Any]:
+    return {**dict(zip(names, given)), **more}  # noqa: B905 - Python 3.9
+
+
+def wrap_consumer(file: File, group_id: str, module: Any) -> None:
+    """Replace confluent-kafka's Consumer by a subclass that records; its own methods can't be changed."""
+    base = module.Consumer
+    require(base, ("subscribe", "poll", "consume", "commit", "close", "consumer_group_metadata"), _CLIENT)
+
+    def group_of(consumer: Any) -> Any:
+        return getattr(consumer, MEMBER, None)
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            settings = {**(args[0] if args else {}), **kwargs}
+            own = settings.get("on_commit")
+            if settings.get("group.id") == group_id and ("on_commit" not in settings or callable(own)):
+                group = _Group(file, settings)
+                weakref.finalize(self, group.member.guarded, group.member.flush)
+                setattr(self, MEMBER, group)
+                # As it was given: one part of the settings may be a dictionary, the other one keywords.
+                if args:
+                    args = ({**args[0], "on_commit": _telling_commits(group, own)}, *args[1:])
+                    kwargs = {name: value for name, value in kwargs.items() if name != "on_commit"}
+                else:
+                    kwargs["on_commit"] = _telling_commits(group, own)
+        except Exception as error:
+            say(f"a consumer is not recorded: {error!r}")
+        base.__init__(self, *args, **kwargs)
+
+    def subscribe(self: Any, *args: Any, **kwargs: Any) -> Any:
+        group = group_of(self)
+        named = _named(_SUBSCRIBE, args, kwargs)
+        callbacks = {name: named.get(name) for name in _SUBSCRIBE[1:]}
+        if group is None or any(name in named and not callable(given) for name, given in callbacks.items()):
+            return base.subscribe(self, *args, **kwargs)  # which raises
+        group.member.guarded(group.start, named.get("topics", ()))
+        on_lost = callbacks["on_lost"] or callbacks["on_revoke"]  # as the client falls back
+        named["on_assign"] = _rebalancing(group, "assigned", callbacks["on_assign"])
+        named["on_revoke"] = _rebalancing(group, "revoke", callbacks["on_revoke"])
+        named["on_lost"] = _rebalancing(group, "lost", on_lost)
+        return base.subscribe(self, **named)
+
+    original_poll = base.poll
+
+    def poll(self: Any, *args: Any, **kwargs: Any) -> Any:
+        group = group_of(self)
+        if group is None:
+            return original_poll(self, *args, **kwargs)
+        member = group.member
+        message = original_poll(self, 0) if member.pending else None
+        if message is None:
+            member.guarded(member.flush)  # before it waits
+            message = original_poll(self, *args, **kwargs)
+        if message is None:
+            group.idle_ns = time.monotonic_ns()
+            return None
+        pending = member.pending
+        if type(self) is recording:
+            pending.append(message)
+        elif message.error() is None:
+            pending.append(_Seen(message))  # now: a subclass may replace key and value
+        if len(pending) >= member.limit:
+            member.guarded(member.check)
+        return message
+
+    def consume(self: Any, *args: Any, **kwargs: Any) -> Any:
+        group = group_of(self)
+        if group is None:
+            return base.consume(self, *args, **kwargs)
+        group.member.guarded(group.member.flush)
+        messages = base.consume(self, *args, **kwargs)
+        if messages:
+            group.member.guarded(lambda: group.member.hand_out(by_partition(_seen(messages))))
+        else:
+            group.idle_ns = time.monotonic_ns()
+        return messages
+
+    def commit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        group = group_of(self)
+        if group is None:
+            return base.commit(self, *args, **kwargs)
+        guarded, since_ns = group.member.guarded, time.monotonic_ns()
+        named = _named(_COMMIT, args, kwargs)
+        asynchronous = bool(named.get("asynchronous", named.get("async", True)))
+        offsets = guarded(_offsets, **named)
+        guarded(group.commit_begins, offsets, asynchronous)
+        try:
+            answer = base.commit(self, *args, **kwargs)
+        except BaseException as error:
+            guarded(group.commit_fails, offsets, asynchronous, error)
+            raise
+        if not asynchronous:
+            if offsets:
+                guarded(group.outcome, [tp for tp in answer if tp.offset >= 0], None)
+            else:
+                guarded(group.committed, answer, None, since_ns)
+        return answer
+
+    def flushing(name: str) -> Any:
+        original = getattr(base, name)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            group = group_of(self)
+            if group is not None:  # records before it are written before those after it
+                group.member.guarded(group.member.flush)
+            return original(self, *args, **kwargs)
+
+        return method
+
+    def closing(name: str) -> Any:
+        original = getattr(base, name)
+
+        def method(self: Any, *args: Any) -> Any:
+            group = group_of(self)
+            try:
+                return original(self, *args)
+            finally:
+                if group is not None:
+                    group.member.guarded(group.close)
+
+        return method
+
+    made = {
+        "__init__": init, "subscribe": subscribe, "poll": poll, "consume": consume, "commit": commit,
+        **{name: flushing(name) for name in ("seek", "assign", "incremental_assign") if hasattr(base, name)},
+        **{name: closing(name) for name in ("close", "__exit__") if hasattr(base, name)},
+    }  # fmt: skip
+    methods = {name: functools.wraps(getattr(base, name))(method) for name, method in made.items()}
+    recording = type(base.__name__, (base,), {"__module__": base.__module__, "__doc__": base.__doc__, **methods})
+    module.Consumer = recording

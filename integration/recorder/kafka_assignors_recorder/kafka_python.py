@@ -1,0 +1,210 @@
+"""kafka-python 3.0: the consumer and its coordinator."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+
+from .calls import recorded, recorded_async, require
+from .record import MEMBER, Member, say
+
+TYPE_CHECKING = False  # as in `record`
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .calls import Steps
+    from .record import File
+
+_CLIENT = "kafka-python"
+_CALLBACKS = {"on_partitions_revoked": "revoke", "on_partitions_assigned": "assigned", "on_partitions_lost": "lost"}
+
+
+def _start(member: Member, coordinator: Any) -> None:
+    subscription, pattern = coordinator._subscription, coordinator._subscription.subscribed_pattern
+    assignors = list(coordinator._assignors.values())
+    ours = [type(assignor).__module__.startswith("kafka_assignors.") for assignor in assignors]
+    prefixes = ["service" if is_ours else _CLIENT for is_ours in ours]
+    given = [f"{prefix}:{assignor.name}" for prefix, assignor in zip(prefixes, assignors)]  # noqa: B905 - Python 3.9
+    more = {} if pattern is None else {"pattern": pattern.pattern}
+    if any(ours):
+        more["early_heartbeats"] = True
+    names = [assignor.name for assignor in assignors]
+    member.start(subscription.subscription or (), names, given, coordinator.config, **more)
+
+
+def _preparing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
+    """A rebalance begins: an eager member gives up all partitions; a removed member has lost them."""
+    _start(member, coordinator)
+    before, lost = _owned(coordinator), coordinator._generation.is_lost()
+    yield
+    gone = before if lost or _eager(coordinator) else before - _owned(coordinator)
+    if gone and _silent(coordinator):
+        for edge in ("begin", "end"):
+            member.callback("lost" if lost else "revoke", edge, gone)
+
+
+def _completing(
+    decode: Callable[[Any], Any], member: Member, coordinator: Any,
+    generation: Any, member_id: Any, protocol: Any, member_assignment_bytes: Any,  # noqa: ARG001 - the client's names
+) -> Steps:  # fmt: skip
+    """A member adopts its assignment."""
+    before, partitions = _owned(coordinator), set(decode(member_assignment_bytes).partitions())
+    member.join(generation, protocol, partitions)
+    yield
+    after = _owned(coordinator)
+    if not _silent(coordinator) or after != partitions:  # the client refuses one of a topic that is not subscribed
+        return
+    eager = _eager(coordinator)
+    for name, changed in (
+        ("revoke", set() if eager else before - after),
+        ("assigned", after if eager else after - before),
+    ):
+        for edge in ("begin", "end") if changed else ():
+            member.callback(name, edge, changed)
+
+
+def _closing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
+    """A member gives up its partitions to leave."""
+    before = _owned(coordinator)
+    if not before or not _silent(coordinator) or not coordinator._subscription.partitions_auto_assigned():
+        return
+    name = "lost" if coordinator._generation.is_lost() else "revoke"
+    member.callback(name, "begin", before)
+    yield
+    member.callback(name, "end", before)
+
+
+def _calling(member: Member, _: Any, method_name: Any, arg: Any) -> Steps:
+    """The client calls the service's rebalance listener."""
+    name = _CALLBACKS.get(method_name)
+    if name is None:
+        return
+    partitions = set(arg)  # the service may change it
+    member.callback(name, "begin", partitions)
+    yield
+    member.callback(name, "end", partitions)
+
+
+def _committing(member: Member, _: Any, offsets: Any) -> Steps:
+    """The client sends a commit."""
+    committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in (offsets or {}).items()]
+    if not committed:
+        return
+    member.commit("begin", committed)
+    error = yield
+    if error is None:
+        member.commit("ok", committed)
+    else:
+        member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
+
+
+def _unsubscribing(member: Member, consumer: Any, *_: Any, **__: Any) -> Steps:
+    """A member gives up its partitions and leaves, and the client calls no listener."""
+    coordinator = consumer._coordinator
+    before = _owned(coordinator)
+    if not before or not coordinator._subscription.partitions_auto_assigned():
+        return
+    name = "lost" if coordinator._generation.is_lost() else "revoke"
+    member.callback(name, "begin", before)
+    yield
+    member.callback(name, "end", before)
+
+
+def _stopping(member: Member, consumer: Any, *_: Any, **__: Any) -> Steps:
+    """The service closes its consumer."""
+    if consumer._closed:
+        return
+    yield
+    member.tell("stop")
+
+
+def _owned(coordinator: Any) -> set[Any]:
+    return set(coordinator._subscription.assigned_partitions())
+
+
+def _silent(coordinator: Any) -> bool:
+    """Whether the client calls no rebalance listener; then only the subscription shows changes."""
+    return not coordinator._subscription.rebalance_listener
+
+
+def _eager(coordinator: Any) -> bool:
+    return bool(coordinator._rebalance_protocol.name == "EAGER")
+
+
+def _member_id(coordinator_of: Callable[[], Any]) -> str:
+    coordinator = coordinator_of()
+    return "" if coordinator is None else str(coordinator._generation.member_id)
+
+
+def _of_coordinator(coordinator: Any) -> Any:
+    return getattr(coordinator, MEMBER, None)
+
+
+def _of_consumer(consumer: Any) -> Any:
+    return getattr(getattr(consumer, "_coordinator", None), MEMBER, None)
+
+
+def wrap_coordinator(file: File, group: str, module: Any) -> None:
+    """Wrap the ConsumerCoordinator of kafka-python 3.0: joins, callbacks and commits."""
+    cls = module.ConsumerCoordinator
+    steps_of = {
+        "_on_join_prepare_async": _preparing,
+        "_on_join_complete_async": functools.partial(_completing, module.ConsumerProtocolAssignment.decode),
+        "_on_close_prepare_async": _closing,
+        "_invoke_rebalance_listener_async": _calling,
+        "_send_offset_commit_request": _committing,
+    }
+    require(cls, steps_of, _CLIENT)
+    original = cls.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            if self.group_id == group:
+                member = Member(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
+                weakref.finalize(self, member.guarded, member.flush)  # also at exit, of a consumer that is not closed
+                setattr(self, MEMBER, member)
+        except Exception as error:
+            say(f"a consumer is not recorded: {error!r}")
+
+    cls.__init__ = init
+    for name, steps in steps_of.items():
+        setattr(cls, name, recorded_async(getattr(cls, name), steps, _of_coordinator))
+
+
+def wrap_consumer(module: Any) -> None:
+    """Wrap kafka-python's KafkaConsumer: the records that it hands out, and its end."""
+    cls = module.KafkaConsumer
+    poll_original, next_original = cls.poll, cls.__next__
+
+    @functools.wraps(poll_original)
+    def poll(self: Any, *args: Any, **kwargs: Any) -> Any:
+        member = _of_consumer(self)
+        if member is None:
+            return poll_original(self, *args, **kwargs)
+        member.guarded(member.flush)
+        batches = poll_original(self, *args, **kwargs)
+        # An iterator polls too, without updating offsets, and hands the records out one by one.
+        if batches and (args[2] if len(args) > 2 else kwargs.get("update_offsets", True)):
+            member.guarded(member.hand_out, batches.values())
+        return batches
+
+    @functools.wraps(next_original)
+    def following(self: Any) -> Any:
+        record = next_original(self)
+        try:
+            member = self._coordinator._kafka_assignors_member
+        except AttributeError:
+            return record
+        # This much for every record: appending is all.
+        pending = member.pending
+        pending.append(record)
+        if len(pending) >= member.limit:
+            member.guarded(member.check)
+        return record
+
+    cls.poll, cls.__next__ = poll, following
+    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, _of_consumer)
+    cls.close = recorded(cls.close, _stopping, _of_consumer)

@@ -1,0 +1,272 @@
+"""The file of a process, and the events of its consumers: the same for every client."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import json
+import operator
+import os
+import sys
+import threading
+import time
+
+TYPE_CHECKING = False  # typing's own would be imported in every process of a service
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+MEMBER = "_kafka_assignors_member"
+"""The attribute that holds the `Member` of a client's object."""
+SETTINGS = ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
+"""What a ``start`` tells of the client's configuration, by kafka-python's names."""
+_FLUSH_NS = 20_000_000
+"""Records that are handed out quickly one by one are written together: those of at most about this time."""
+_STEP = 64
+"""Their rate is checked after at most this many records; slow ones are written one by one."""
+_PARTITION = operator.attrgetter("topic", "partition")
+_SIZES = operator.attrgetter("serialized_key_size"), operator.attrgetter("serialized_value_size")
+
+
+def say(text: str) -> None:
+    """Tell the service's operator; a process may have no standard error."""
+    with contextlib.suppress(Exception):
+        sys.stderr.write(f"kafka-assignors: {text}\n")
+
+
+def _plain(value: Any) -> Any:
+    """Convert a value that json cannot write: an offset may be an integer of NumPy's."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return str(value)
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+
+
+class File:
+    """The file of one process. A forked process gets its own file, because both would write to one."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix, self._pid, self._fd = prefix, 0, -1
+        self._place: Any = None  # device and inode
+        self._torn = False
+        self._numbers = itertools.count()
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        """Make a new lock: at a fork, a thread that the child lacks may hold the old one."""
+        self.lock = threading.RLock()
+
+    def number(self) -> int:
+        """The number of the next consumer."""
+        return next(self._numbers)
+
+    def write(self, row: Any) -> None:
+        """Write one line."""
+        self._open()
+        # A line that the disk took a part of is ended, so that it damages no other one.
+        line = b"\n" * self._torn + _encode(row).encode() + b"\n"
+        while line:
+            self._torn = True
+            line = line[os.write(self._fd, line) :]
+        self._torn = False
+
+    def _open(self) -> None:
+        pid = os.getpid()
+        if pid == self._pid:
+            try:  # a daemon closes what it finds open, and its own files take the numbers
+                status = os.fstat(self._fd)
+                if (status.st_dev, status.st_ino) == self._place:
+                    return
+            except OSError:
+                pass
+        self._fd = os.open(f"{self._prefix}.{pid}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        status = os.fstat(self._fd)
+        self._pid, self._place = pid, (status.st_dev, status.st_ino)
+
+
+class Member:
+    """What a consumer in the group does, as events.
+
+    Args:
+        file: Where the events go.
+        client: The client's package.
+        read_id: Returns the member id, "" without one. It must not keep the client's objects alive.
+        seen: Pending records -> the same with topic, partition, offset and serialized sizes.
+        pending: Records that were handed out one by one and are not written yet.
+        limit: The number of pending records at which `check` is called.
+        generation: The generation that was adopted last.
+    """
+
+    def __init__(
+        self, file: File, client: str, read_id: Callable[[], str], seen: Callable[[Any], Any] = lambda records: records
+    ) -> None:
+        self._file, self._client, self._read_id, self._seen = file, client, read_id, seen
+        self._number, self._pid = file.number(), os.getpid()
+        self.generation, self._member_id = -1, ""
+        self._started = self._failed = False
+        self.pending: Any = []
+        self.limit = self._step = 1
+        self._checked_ns = self._flushed_ns = self._last_ns = 0
+
+    def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """Do a step of the recorder. If the step fails, the recorder stops, and the service goes on.
+
+        Returns:
+            What the step returns; None if it failed, or the recorder has stopped.
+        """
+        try:
+            return None if self._failed else step(*given, **named)
+        except Exception as error:
+            self.fail(error)
+        return None
+
+    def fail(self, error: Any) -> None:
+        """Say that recording ended here: what comes later is not in the file. Never raises."""
+        text = "the recorder stopped"
+        try:
+            with self._file.lock:
+                if self._failed:
+                    return
+                self._failed = True
+                self.pending = collections.deque(maxlen=0)  # takes nothing
+                text = f"{text}: {type(error).__name__}: {error}"
+                self._write("error", {"error": type(error).__name__, "fatal": False, "message": text})
+        except Exception:
+            say(text)
+
+    def tell(self, kind: str, since_ns: int | None = None, /, **fields: Any) -> None:
+        """Write the records that were handed out, then this event. A consumer that never joins has no events."""
+        if self._started:
+            with self._file.lock:
+                self.flush()
+                self._write(kind, fields, since_ns)
+
+    def start(self, topics: Any, assignors: Any, given: Any, settings: Any, **more: Any) -> None:
+        """Tell the subscription and settings once, before the first join.
+
+        Args:
+            topics: Names; none with a pattern.
+            assignors: Protocol names.
+            given: The assignors as ``CLIENT:NAME``.
+            settings: The client's configuration, of which `SETTINGS` are told.
+            more: Further fields of its configuration.
+        """
+        if self._started:
+            return
+        self._started = True
+        config = {name: settings[name] for name in SETTINGS if name in settings}
+        names = [str(name) for name in assignors]
+        config = {"assignors": list(given), **config, **more}
+        self.tell("start", client=self._client, topics=sorted(topics), assignors=names, config=config)
+
+    def join(self, generation: Any, protocol: Any, partitions: Any) -> None:
+        """The member adopts the assignment of a generation."""
+        self.generation = generation
+        self.tell("generation", generation=generation, protocol=protocol, partitions=_rows(partitions))
+
+    def callback(self, name: str, edge: str, partitions: Any) -> None:
+        """A rebalance callback begins or ends, or would if the service had set one."""
+        self.tell(f"{name}_{edge}", generation=self.generation, partitions=_rows(partitions))
+
+    def commit(self, edge: str, offsets: Any, since_ns: int | None = None, **error: str) -> None:
+        """A commit begins, is accepted or is refused.
+
+        Args:
+            edge: ``begin``, ``ok`` or ``fail``.
+            offsets: (topic, partition, offset) of each partition.
+            since_ns: When it happened, if it was seen later; not before the last event.
+            error: Why it is refused.
+        """
+        rows = [{"topic": topic, "partition": number, "offset": offset} for topic, number, offset in sorted(offsets)]
+        self.tell(f"commit_{edge}", since_ns, offsets=rows, **error)
+
+    def hand_out(self, batches: Any) -> None:
+        """The service gets what a poll returns: records, by partition."""
+        self.tell("consume", offsets=[run for records in batches for run in _runs(records)])
+
+    def check(self) -> None:
+        """Write the pending records, which reached the limit, if they come slowly or have waited."""
+        now_ns = time.monotonic_ns()
+        elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
+        if elapsed_ns > _FLUSH_NS:
+            self._step = 1
+        elif 4 * elapsed_ns < _FLUSH_NS:
+            self._step = min(_STEP, 2 * self._step)
+        if now_ns - self._flushed_ns > _FLUSH_NS:
+            self.flush()
+        self.limit = len(self.pending) + self._step
+
+    def flush(self) -> None:
+        """Write the records that were handed out one by one."""
+        if not self.pending:
+            return
+        with self._file.lock:
+            records = self.pending[:]
+            del self.pending[: len(records)]  # in place: the thread that reads may add to it now
+            self.limit = self._step
+            self._flushed_ns = time.monotonic_ns()
+            if self._pid != (pid := os.getpid()):  # those of the parent, which writes them itself
+                self._pid = pid
+            elif records and self._started:
+                parts = by_partition(self._seen(records))
+                self._write("consume", {"offsets": [run for part in parts for run in _runs(part)]})
+
+    def _write(self, kind: str, fields: Any, since_ns: int | None = None) -> None:
+        # The id is empty after the membership is lost, but the events of that loss belong to the old id.
+        self._member_id = self._read_id() or self._member_id
+        now_ns = time.monotonic_ns()
+        at_ns = now_ns if since_ns is None else min(now_ns, max(since_ns, self._last_ns))
+        self._last_ns = at_ns
+        row = {
+            "kind": kind, "mono_ns": at_ns, "ts_ns": time.time_ns() - now_ns + at_ns, "pid": os.getpid(),
+            "consumer": self._number, **fields,
+        }  # fmt: skip
+        if self._member_id:
+            row["member_id"] = self._member_id
+        self._file.write(row)
+
+
+def _rows(partitions: Any) -> list[dict[str, Any]]:
+    return [{"topic": tp[0], "partition": tp[1]} for tp in sorted(partitions)]
+
+
+def by_partition(records: Any) -> list[list[Any]]:
+    """The records of each partition, in their order."""
+    if len(set(map(_PARTITION, records))) < 2:
+        return [records]
+    parts: dict[Any, list[Any]] = {}
+    for record in records:
+        parts.setdefault(_PARTITION(record), []).append(record)
+    return list(parts.values())
+
+
+def _runs(records: Any) -> Iterator[dict[str, Any]]:
+    """Contiguous runs of one partition's records, whose offsets ascend; most often there is one run."""
+    if not records:
+        return
+    first, last = records[0].offset, records[-1].offset
+    if last - first + 1 == len(records):
+        yield _run(records)
+        return
+    # Offsets of markers and of compacted records are missing.
+    numbered = enumerate(records)
+    for _, part in itertools.groupby(numbered, lambda pair: pair[1].offset - pair[0]):
+        yield _run([record for _, record in part])
+
+
+def _run(records: Any) -> dict[str, Any]:
+    count = 0
+    for size in _SIZES:
+        sizes = list(map(size, records))
+        count += sum(sizes) + sizes.count(-1)  # -1: without a key, or without a value
+    topic, partition = _PARTITION(records[0])
+    first, last = records[0].offset, records[-1].offset
+    return {
+        "topic": topic, "partition": partition, "first": first, "last": last, "count": len(records), "bytes": count,
+    }  # fmt: skip
