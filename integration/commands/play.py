@@ -104,8 +104,8 @@ def run(  # a parameter per option of the command line
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Play with processes of your own service: the command of one. {bootstrap}, {topic}, {topics}, {group} "
-            "and {replica} are replaced.",
+            help="Play with processes of your own service: the command of one. {bootstrap}, {topic}, {topics}, "
+            "{group}, {replica} and {output} are replaced.",
         ),
     ] = None,
     replicas: Annotated[
@@ -126,6 +126,17 @@ def run(  # a parameter per option of the command line
             help="With --service: each line is the value of one record, in turn (default: small JSON objects).",
         ),
     ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME:PARTITIONS",
+            help="With --service: topic that it writes to: each record must have an output with its id. {output} "
+            "is replaced in the command.",
+        ),
+    ] = None,
+    exactly_once: Annotated[
+        bool, typer.Option("--exactly-once", help="With --output: no record may have more than one output.")
+    ] = False,
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,6 +157,6 @@ def run(  # a parameter per option of the command line
         asked = Asked(
             name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
             tuple(require or ()), common.as_json,
-            AskedService(service, replicas, tuple(topic or ()), group, records, tuple(env or ())),
+            AskedService(service, replicas, tuple(topic or ()), group, records, tuple(env or ()), output, exactly_once),
         )  # fmt: skip
         return play(where, asked) if seeds is None else play_seeds(where, asked, seeds)

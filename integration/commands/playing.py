@@ -178,7 +178,8 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         if asked.service.given:
             asked.service.require_alone(asked.assignors, asked.client)
             group, values = asked.service.group_named(what.name), asked.service.values()
-            what = of_service(what, asked.service.topic_counts(), asked.service.replicas)
+            output = asked.service.output_topic()
+            what = of_service(what, asked.service.topic_counts(), asked.service.replicas, output)
             service = asked.service.service(existing=where.reached is not None, network_faults=what.network_faults)
         if asked.client is not None:
             what = of_client(what, asked.client)

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_assignors.errors import ConfigError
@@ -28,6 +28,8 @@ class AskedService:
     group: str | None
     records: Path | None
     environment: tuple[str, ...]
+    output: str | None = None
+    exactly_once: bool = False
 
     @property
     def given(self) -> bool:
@@ -38,7 +40,7 @@ class AskedService:
         """
         if self.command is not None:
             return True
-        if without := [name for name, _ in self._values()]:
+        if without := [*(name for name, _ in self._values()), *["--exactly-once"][: self.exactly_once]]:
             raise ConfigError(
                 f"{without[0]} needs --service COMMAND, the command that starts one process of your service; add it, "
                 f"or remove {without[0]}"
@@ -49,7 +51,8 @@ class AskedService:
     def words(self) -> list[str]:
         """The options again, as words of a command line."""
         given = [] if self.command is None else [("--service", self.command)]
-        return [word for option in (*given, *self._values()) for word in option]
+        words = [word for option in (*given, *self._values()) for word in option]
+        return [*words, "--exactly-once"] if self.exactly_once else words
 
     def require_alone(self, assignors: Collection[str], client: str | None) -> None:
         """Check that nothing else chooses what the members are.
@@ -81,7 +84,7 @@ class AskedService:
             raise ConfigError(
                 f"--service {self.command!r}: {str(error).lower()}; quote its words as in a shell"
             ) from error
-        service = service_of(words, self.environment)
+        service = replace(service_of(words, self.environment), exactly_once=self.exactly_once)
         program = service.command[0]
         if "{" not in program and shutil.which(program, path=service.environment.get("PATH")) is None:
             raise ConfigError(
@@ -100,6 +103,11 @@ class AskedService:
                     f"--service {self.command!r}: on an existing broker it may only read what the run makes; add "
                     f"{name} to the command, or --env NAME={name}"
                 )
+        if self.output is not None and "{output}" not in given and existing:
+            raise ConfigError(
+                f"--service {self.command!r}: on an existing broker it may only write what the run makes; add "
+                "{output} to the command, or --env NAME={output}"
+            )
         if network_faults and "{replica}" not in given:
             raise ConfigError(
                 f"--service {self.command!r}: the scenario has faults of one process's network, which find it by its "
@@ -123,18 +131,31 @@ class AskedService:
         Raises:
             ConfigError: A text isn't NAME:PARTITIONS, or a topic is given twice.
         """
-        counts = {}
+        counts: dict[str, int] = {}
         for text in self.topics:
-            name, _, count = text.rpartition(":")
-            if not count.isdecimal() or not 1 <= int(count) <= _MOST_PARTITIONS or not _NAME.fullmatch(name):
-                raise ConfigError(
-                    f"--topic {text!r} is not NAME:PARTITIONS, such as orders:12, with 1 to {_MOST_PARTITIONS:,} "
-                    "partitions, and letters, digits, '.', '_' or '-' in the name"
-                )
+            name, count = _topic("--topic", text)
             if name in counts:
                 raise ConfigError(f"--topic {text!r}: topic {name!r} is given twice; remove one")
-            counts[name] = int(count)
+            counts[name] = count
         return counts
+
+    def output_topic(self) -> tuple[str, int] | None:
+        """The topic of its outputs, and its partition count; None: outputs are not judged.
+
+        Raises:
+            ConfigError: The text isn't NAME:PARTITIONS, the values of the records are the user's, so that an output
+                can't be told to be of one of them, or a promise is made without an output.
+        """
+        if self.output is None:
+            if self.exactly_once:
+                raise ConfigError("--exactly-once needs --output NAME:PARTITIONS, the topic of the outputs")
+            return None
+        if self.records is not None:
+            raise ConfigError(
+                f"--output {self.output} needs the harness's own records, whose ids are looked for in the outputs; "
+                f"remove --records {self.records}"
+            )
+        return _topic("--output", self.output)
 
     def values(self) -> list[bytes]:
         """The lines of the file of records; empty without one.
@@ -156,9 +177,23 @@ class AskedService:
 
     def _values(self) -> list[tuple[str, str]]:
         """The options beside the command that are given, each with its value."""
-        single = (("--replicas", self.replicas), ("--group", self.group), ("--records", self.records))
+        single = (
+            ("--replicas", self.replicas), ("--group", self.group), ("--records", self.records),
+            ("--output", self.output),
+        )  # fmt: skip
         repeated = (("--topic", self.topics), ("--env", self.environment))
         return [
             *((name, str(value)) for name, value in single if value is not None),
             *((name, value) for name, values in repeated for value in values),
         ]
+
+
+def _topic(option: str, text: str) -> tuple[str, int]:
+    """A topic and its partition count. ConfigError if the text isn't NAME:PARTITIONS."""
+    name, _, count = text.rpartition(":")
+    if not count.isdecimal() or not 1 <= int(count) <= _MOST_PARTITIONS or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{option} {text!r} is not NAME:PARTITIONS, such as orders:12, with 1 to {_MOST_PARTITIONS:,} "
+            "partitions, and letters, digits, '.', '_' or '-' in the name"
+        )
+    return name, int(count)

@@ -192,7 +192,7 @@ class MemberGroup(MemberFaults):
             if program:
                 raise ConfigError(f"member {name!r}: client {client!r} is the harness's own and takes no program")
             raise UnknownName("client", client, CLIENTS)
-        if output is not None and client not in TRANSFORMING:
+        if service is None and output is not None and client not in TRANSFORMING:
             raise UnknownName("client that transforms", client, TRANSFORMING)
         incarnation = self._incarnations.get(name, -1) + 1
         self._incarnations[name] = incarnation
@@ -378,23 +378,27 @@ class MemberGroup(MemberFaults):
             timeout_s,
         )
 
+    def end_members(self) -> None:
+        """End all members: terminate them, and kill those that remain. Never raises for failures of members."""
+        if not self._closing:
+            self._closing = True
+            self._writer.write("closing")
+        running = {process.config.member for process in self._members if process.returncode is None}
+        for process in self._members:
+            with suppress(OSError, HarnessError):  # the member or its proxy has ended
+                if process.via is not None:
+                    process.via.heal()
+            with suppress(OSError):
+                process.terminate()
+            process.resume()
+        deadline = time.monotonic() + STOP_S
+        for name in tuple(self._members.by_name):
+            self._members.ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
+
     def close(self) -> None:
-        """End all members (terminate, then kill) and the reader of the log. Never raises for failures of members."""
+        """End all members as `end_members` does, and the reader of the log."""
         try:
-            if not self._closing:
-                self._closing = True
-                self._writer.write("closing")
-            running = {process.config.member for process in self._members if process.returncode is None}
-            for process in self._members:
-                with suppress(OSError, HarnessError):  # the member or its proxy has ended
-                    if process.via is not None:
-                        process.via.heal()
-                with suppress(OSError):
-                    process.terminate()
-                process.resume()
-            deadline = time.monotonic() + STOP_S
-            for name in tuple(self._members.by_name):
-                self._members.ended(name, max(0.1, deadline - time.monotonic()), asked=name in running)
+            self.end_members()
         finally:
             for process in self._members:
                 process.kill()

@@ -55,12 +55,14 @@ class Service:
 
     Args:
         command: Program and arguments. ``{bootstrap}``, ``{topic}``, ``{topics}`` (with commas), ``{group}`` and
-            ``{replica}`` (the member's name) are replaced, also in `environment`.
+            ``{replica}`` (the member's name) and ``{output}`` are replaced, also in `environment`.
         environment: Variables beside those of this process.
+        exactly_once: Whether it promises exactly one output per record; else at least one.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    exactly_once: bool = False
 
     def filled(self, config: MemberConfig) -> Service:
         """The same for one member."""
@@ -70,6 +72,7 @@ class Service:
             "topics": ",".join(config.topics),
             "group": config.group,
             "replica": config.member,
+            "output": config.output or "",
         }
 
         def fill(text: str) -> str:
@@ -78,7 +81,7 @@ class Service:
             return text
 
         environment = {name: fill(value) for name, value in self.environment.items()}
-        return Service(tuple(map(fill, self.command)), environment)
+        return replace(self, command=tuple(map(fill, self.command)), environment=environment)
 
 
 class ServiceProcess(MemberProcess):
@@ -100,6 +103,9 @@ class ServiceProcess(MemberProcess):
         self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
         self._objections: set[str] = set()
         filled = service.filled(config)
+        self._promised: dict[str, Any] = {} if config.output is None else {"output": config.output}
+        if config.output is not None and not service.exactly_once:
+            self._promised["at_least_once"] = True
         python_path = filled.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         environment = {
             **filled.environment,
@@ -173,6 +179,8 @@ class ServiceProcess(MemberProcess):
             self.incomplete = row["message"]
         if source == self._source or (first and kind == "error"):
             given = {name: value for name, value in row.items() if name not in _OURS}
+            if kind == "start":
+                given["config"] = {**row["config"], **self._promised}
             self.take(self._writer.write(**{**given, "client": self._client}))
         elif not first:
             self._object("SecondConsumer", _SECOND)

@@ -7,6 +7,7 @@ within the run. The header ``partitioner`` has the partitioner's name.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import uuid
@@ -120,6 +121,7 @@ def read_back(
     *,
     committed: bool = False,
     timeout_s: float = _TIMEOUT_S,
+    sender: str | None = None,
 ) -> ReadBack:
     """Read topics from their first record to their current end, and write an event per record.
 
@@ -130,6 +132,8 @@ def read_back(
         topics: Topics to read.
         committed: Use ``read_committed``: wait for transactions that are open now, and skip aborted records.
         timeout_s: Limit for the time without a record, e.g. while a transaction is open.
+        sender: The `Sender.id` whose records' ids are looked for anywhere in values, keys and headers. None: in the
+            field ``id`` of values.
 
     Raises:
         ConfigError: A topic does not exist.
@@ -138,6 +142,7 @@ def read_back(
     """
     deadline = time.monotonic() + timeout_s
     seen = ReadBack()
+    wanted = None if sender is None else re.compile(rf"{re.escape(sender)}-\d+".encode())
     isolation: dict[str, Any] = {"isolation": "read_committed"} if committed else {}
     with (
         closing(_consumer(bootstrap)) as asker,
@@ -168,7 +173,7 @@ def read_back(
             for tp, records in polled.items():
                 for record in records:
                     if record.offset < ends[tp]:
-                        _take(writer, seen, record)
+                        _take(writer, seen, record, wanted)
             # The position also passes control records and compacted offsets, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
@@ -215,6 +220,11 @@ class Sender:
         self._stop, self._hush, self._silent = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
+
+    @property
+    def id(self) -> str:
+        """What the ids of its records begin with."""
+        return self._channel.id
 
     def start(self) -> None:
         """Start sending."""
@@ -336,7 +346,7 @@ class _Channel:
             raise ConfigError(f"acks is {ALL!r} or {LEADER!r}, not {acks!r}")
         self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
-        self._name, self._id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
+        self._name, self.id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
         self._rule_name = rule_name(partitioner)
         self._chosen: int | None = None
         self._pending: deque[_Pending] = deque()
@@ -357,12 +367,12 @@ class _Channel:
             allow_auto_create_topics=False,
             metrics_enabled=False,
         )
-        self._writer = _writer(folder, f"producer-{self._id}", run, "producer")
+        self._writer = _writer(folder, f"producer-{self.id}", run, "producer")
 
     def send(self, record: Record, value: bytes | None = None) -> None:
         """Pass a record on; blocks while too many are unanswered. AccessRefused if an earlier one was refused."""
         self._require_right()
-        value_id = f"{self._id}-{next(self._numbers)}"
+        value_id = f"{self.id}-{next(self._numbers)}"
         ours: dict[str, Any] = {"run": self._run, "id": value_id}
         if record.partition is not None:
             ours["partition"] = record.partition
@@ -444,13 +454,14 @@ class _Channel:
         per_partition[answer.partition] = per_partition.get(answer.partition, 0) + 1
 
 
-def _take(writer: EventWriter, seen: ReadBack, record: Any) -> None:
+def _take(writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[bytes] | None) -> None:
     name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
     fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     fields["partitioner"] = name
     if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
         fields["author"] = json.loads(author)
-    writer.write("read_back", value_id=_value_id(record.value), **fields)
+    value_id = _value_id(record.value) if wanted is None else _id_within(record, wanted)
+    writer.write("read_back", value_id=value_id, **fields)
     seen.records += 1
     per_partition = seen.counts.setdefault(name, {}).setdefault(record.topic, {})
     per_partition[record.partition] = per_partition.get(record.partition, 0) + 1
@@ -463,6 +474,14 @@ def _value_id(value: bytes | None) -> str | None:
     except ValueError:
         return None
     return record["id"] if isinstance(record, dict) and isinstance(record.get("id"), str) else None
+
+
+def _id_within(record: Any, wanted: re.Pattern[bytes]) -> str | None:
+    """The first id of an input in an output's value, key or headers."""
+    for part in (record.value, record.key, *(value for _, value in record.headers)):
+        if part and (found := wanted.search(part)):
+            return found[0].decode()
+    return None
 
 
 def _consumer(bootstrap: str | Connection, committed: bool = False) -> Any:

@@ -25,6 +25,8 @@ class ServiceView:
         furthest_back: How many records a process began before where the group had read a partition, at most.
         refused_commits: Commits with an error.
         unclosed: Processes that were asked to end and ended without closing their consumer.
+        without_output: Sent records that have no output; None: outputs were not read back.
+        several_outputs: Sent records that have more than one; None as above.
     """
 
     sent: int
@@ -33,6 +35,8 @@ class ServiceView:
     furthest_back: int
     refused_commits: int
     unclosed: tuple[str, ...]
+    without_output: int | None = None
+    several_outputs: int | None = None
 
     def lines(self) -> Iterator[str]:
         """Sentences: the figures, and what would change them."""
@@ -41,6 +45,18 @@ class ServiceView:
             f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
             f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
         )
+        if self.without_output is not None:
+            yield f"records without an output: {self.without_output:,}; with several: {self.several_outputs:,}"
+        if self.without_output:
+            yield (
+                "a record has no output if its offset is committed before its output is acknowledged, and the process "
+                "ends in between: wait for the acknowledgement, by flush() say, then commit"
+            )
+        if self.several_outputs:
+            yield (
+                "a record has several outputs if it is read again: send them with the offsets in one transaction, or "
+                "treat an output so that a second time does no harm"
+            )
         if self.unclosed:
             names = ", ".join(self.unclosed[:_SHOWN]) + (", …" if len(self.unclosed) > _SHOWN else "")
             yield (
@@ -63,6 +79,7 @@ def service_view(history: History) -> ServiceView:
     """The view of a run whose members are processes of one service."""
     events = history.events
     sent: set[tuple[TopicPartition, int]] = set()
+    counts = _outputs_of_inputs(events)
     reads: Counter[tuple[TopicPartition, int]] = Counter()
     reached: dict[TopicPartition, int] = {}
     furthest_back = 0
@@ -83,7 +100,19 @@ def service_view(history: History) -> ServiceView:
         furthest_back=furthest_back,
         refused_commits=sum(event.kind == "commit_fail" for event in events),
         unclosed=tuple(_unclosed(events)),
+        without_output=None if counts is None else counts.count(0),
+        several_outputs=None if counts is None else sum(count > 1 for count in counts),
     )
+
+
+def _outputs_of_inputs(events: Sequence[Event]) -> list[int] | None:
+    """How many outputs each sent record has; None if the service has no output topic, or it was not read back."""
+    output = next((event.data["config"].get("output") for event in events if event.kind == "start"), None)
+    steps = (event for event in events if event.kind == "step" and event.data["name"] == "read_back")
+    if output is None or not any(row["topic"] == output for step in steps for row in step.data["offsets"]):
+        return None
+    outputs = Counter(e.data.get("value_id") for e in events if e.kind == "read_back" and e.data["topic"] == output)
+    return [outputs[event.data["value_id"]] for event in events if event.kind == "ack"]
 
 
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:

@@ -38,6 +38,8 @@ from .actions import (
     brings,
 )
 
+OUTPUT_PARTITIONS = 3
+
 
 @dataclass(frozen=True)
 class Step:
@@ -69,6 +71,7 @@ class Scenario:
             default, to save time; with Kafka's default law O4 can tell who waited for a heartbeat.
         consumer: Further settings of the members' clients, by kafka-python's names.
         output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
+        output_partitions: Its partition count.
         nodes: Number of brokers needed; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown.
         lossy: Topics that may lose acknowledged records: two replicas each, and unclean election is allowed. All
@@ -86,6 +89,7 @@ class Scenario:
     heartbeat_interval_ms: int = 300
     consumer: Mapping[str, Any] = field(default_factory=dict)
     output: str | None = None
+    output_partitions: int = OUTPUT_PARTITIONS
     nodes: int = 1
     require: tuple[str, ...] = ()
     lossy: tuple[str, ...] = ()
@@ -93,7 +97,7 @@ class Scenario:
     @property
     def made_topics(self) -> Mapping[str, int]:
         """All topics made before the first step: topic -> partition count."""
-        return {**self.topics, **({} if self.output is None else {self.output: OUTPUT_PARTITIONS})}
+        return {**self.topics, **({} if self.output is None else {self.output: self.output_partitions})}
 
     @property
     def lasting_topics(self) -> frozenset[str]:
@@ -113,7 +117,6 @@ _SESSION_MS, _GAP_MS = 9000, 16_000
 """The shortest session for that heartbeat interval, and that session plus the time to join."""
 STEP_S = 40.0
 """Default limit in seconds for a group to become stable after a step."""
-OUTPUT_PARTITIONS = 3
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
 
 CHURN = (

@@ -147,25 +147,33 @@ def of_client(what: Scenario, client: str) -> Scenario:
     return made
 
 
-def of_service(what: Scenario, topics: Mapping[str, int], replicas: int | None = None) -> Scenario:
+def of_service(
+    what: Scenario, topics: Mapping[str, int], replicas: int | None = None, output: tuple[str, int] | None = None
+) -> Scenario:
     """A scenario whose members are processes of a user's service, which reads these topics.
 
     Args:
         what: The scenario.
         topics: topic -> partition count; empty: the scenario's.
         replicas: How many processes ``churn`` begins with; None: three.
+        output: The topic that the service writes its outputs to, and its partition count.
 
     Raises:
         ConfigError: The scenario has an action that only a member of the harness plays, has an output, or names a topic
-            that the service doesn't read; or `replicas` are given for another scenario than ``churn``, or are below 3.
+            that the service doesn't read; the output is one of the topics; or `replicas` are given for another scenario
+            than ``churn``, or are below 3.
     """
     if replicas is not None:
         what = _churn_of(what, replicas)
     if what.output is not None:
         raise ConfigError(
-            f"scenario {what.name!r} can't be played with a service: the outputs of a service aren't judged yet; "
-            f"choose one of: {_playable()}"
+            f"scenario {what.name!r} can't be played with a service: its members are the harness's own; "
+            f"choose one of: {_playable()}, with --output"
         )
+    if output is not None:
+        if output[0] in (dict(topics) or what.topics):
+            raise ConfigError(f"--output {output[0]}: the service reads this topic; name the one that it writes to")
+        what = replace(what, output=output[0], output_partitions=output[1])
     what = replace(what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=_SERVICE_GAP_MS)
     steps = []
     for step in what.steps:

@@ -72,7 +72,7 @@ def problems(scenario: Scenario) -> Iterator[str]:
     if scenario.output in scenario.topics:
         yield f"output: {scenario.output!r} is also an input topic; give it another name"
     for name, least in (("rate_per_s", 0), ("gap_ms", 1), ("session_timeout_ms", LEAST_SESSION_MS),
-                        ("heartbeat_interval_ms", 1), ("nodes", 1)):  # fmt: skip
+                        ("heartbeat_interval_ms", 1), ("nodes", 1), ("output_partitions", 1)):  # fmt: skip
         if getattr(scenario, name) < least:
             yield f"{name}: {getattr(scenario, name)} is below {least}"
     if scenario.heartbeat_interval_ms >= scenario.session_timeout_ms:
