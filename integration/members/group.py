@@ -117,6 +117,12 @@ class MemberGroup(MemberFaults):
         self._members.counted_from_ns = self._writer.write("step", name=name, **bound).mono_ns
 
     @property
+    def longest_session_ms(self) -> int | None:
+        """The longest session timeout of the running members; None if there are none, or one has not told its own."""
+        told = [process.session_ms for process in self._members]
+        return None if None in told else max((ms for ms in told if ms is not None), default=None)
+
+    @property
     def broker_assigned(self) -> bool:
         """Whether a running member speaks the consumer protocol (KIP-848)."""
         return any(process.config.broker_assigned for process in self._members)

@@ -39,6 +39,7 @@ class MemberProcess(ABC):
         committed_ns: When a commit of its was last accepted.
         answered_ns: When a commit of its was last accepted or refused.
         started: Whether it has begun: from then on it obeys SIGTERM.
+        session_ms: Its session timeout, as it told; None: it did not.
         stalled: Whether it has stopped polling, or stalls in its assign.
         at_work: Whether it has consumed records that it hasn't begun to commit.
         incomplete: Why its events are not all that it did; empty if they are.
@@ -58,6 +59,7 @@ class MemberProcess(ABC):
     answered_ns: int = 0
     last_error: str = ""
     started: bool = False
+    session_ms: int | None = None
     paused: bool = False
     stalled: bool = False
     at_work: bool = False
@@ -155,6 +157,7 @@ class MemberProcess(ABC):
             self.answered_ns = event.mono_ns
         if event.kind == "start":
             self.started = True
+            self.session_ms = event.data["config"].get("session_timeout_ms")
         elif event.kind == "generation":
             self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
         elif event.kind == "assign_begin":

@@ -107,7 +107,7 @@ def service_view(history: History) -> ServiceView:
 
 def _outputs_of_inputs(events: Sequence[Event]) -> list[int] | None:
     """How many outputs each sent record has; None if the service has no output topic, or it was not read back."""
-    output = next((event.data["config"].get("output") for event in events if event.kind == "start"), None)
+    output = next((event.data.get("config", {}).get("output") for event in events if event.kind == "start"), None)
     steps = (event for event in events if event.kind == "step" and event.data["name"] == "read_back")
     if output is None or not any(row["topic"] == output for step in steps for row in step.data["offsets"]):
         return None

@@ -57,8 +57,9 @@ _CLASSIC = {JAVA_CONSUMER: JAVA, CONFLUENT_CONSUMER: CONFLUENT}
 _CONSUMER = {classic: consumer for consumer, classic in _CLASSIC.items()}
 
 _FEWEST = 3
-_SERVICE_GAP_MS = 61_000
-"""How long a partition may rest after a kill: the default session of 45 s, and the time to join."""
+JOIN_MS = 16_000
+_SERVICE_GAP_MS = 45_000 + JOIN_MS
+"""How long a partition of a service may rest after a kill: its session, by default 45 s, and the time to join."""
 _WITHOUT_HELP = (
     Kill,
     Pause,
@@ -167,8 +168,8 @@ def of_service(
         what = _churn_of(what, replicas)
     if what.output is not None:
         raise ConfigError(
-            f"scenario {what.name!r} can't be played with a service: its members are the harness's own; "
-            f"choose one of: {_playable()}, with --output"
+            f"scenario {what.name!r} can't be played with a service: its members are the harness's own, and --output "
+            f"judges a service's outputs in another one; choose one of: {_playable()}"
         )
     if output is not None:
         if output[0] in (dict(topics) or what.topics):

@@ -23,6 +23,7 @@ from ..records.sender import ALL, LEADER
 from ..topics.sandbox import Sandbox
 from . import actions as do
 from .catalogue import STEP_S, Scenario, Step
+from .clients import JOIN_MS
 from .outages import Outages
 from .prefix import prefixed
 
@@ -165,7 +166,10 @@ class _Stage:
 
     def take(self, step: Step) -> tuple[str, Stable]:
         """Perform a step and wait until the group is stable. Return the step's name and the group."""
-        self.members.step(step.name, self.scenario.gap_ms)
+        gap_ms = self.scenario.gap_ms
+        if self.service is not None and (session_ms := self.members.longest_session_ms) is not None:
+            gap_ms = min(gap_ms, session_ms + JOIN_MS)  # its own settings, not the longest that are usual
+        self.members.step(step.name, gap_ms)
         self.passing.clear()
         for action in step.actions:
             _ACTS[type(action)](self, action)

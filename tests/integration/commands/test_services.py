@@ -24,6 +24,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--group": {"group": ""},
     "--records": {"records": Path("orders.txt")},
     "--env": {"environment": ("REGION=eu",)},
+    "--output": {"output": "done:3"},
+    "--exactly-once": {"exactly_once": True},
 }
 
 
@@ -35,13 +37,15 @@ def test_a_command_is_words_as_in_a_shell() -> None:
 
 
 def test_names_in_braces_are_replaced_and_others_stay() -> None:
-    config = MemberConfig("localhost:9092", "billing", "m1", ("orders", "payments"), ("service",), "m1.jsonl", "run")
-    command = ("{replica}", "--at={bootstrap}", "{topic}/{topics}", "{group}", '{"key": 1}', "{other}")
+    config = MemberConfig(
+        "localhost:9092", "billing", "m1", ("orders", "payments"), ("service",), "m1.jsonl", "run", output="done"
+    )
+    command = ("{replica}", "{output}", "--at={bootstrap}", "{topic}/{topics}", "{group}", '{"key": 1}', "{other}")
 
     filled = Service(command, {"ADDRESS": "{bootstrap}"}).filled(config)
 
     assert filled.command == (
-        "m1", "--at=localhost:9092", "orders/orders,payments", "billing", '{"key": 1}', "{other}",
+        "m1", "done", "--at=localhost:9092", "orders/orders,payments", "billing", '{"key": 1}', "{other}",
     )  # fmt: skip
     assert filled.environment == {"ADDRESS": "localhost:9092"}
 
@@ -87,6 +91,33 @@ def test_on_an_existing_broker_a_service_is_told_what_it_may_read(
             asked.service(existing=True)
 
 
+def test_on_an_existing_broker_a_service_is_told_what_it_may_write() -> None:
+    asked = replace(ASKED, output="done:3")
+
+    assert asked.service(existing=False)
+    with pytest.raises(ConfigError, match=re.escape("it may only write what the run makes; add {output}")):
+        asked.service(existing=True)
+    assert replace(asked, environment=("OUTPUT={output}",)).service(existing=True)
+
+
+def test_an_output_is_a_topic_of_the_harness_records() -> None:
+    assert ASKED.output_topic() is None
+    assert replace(ASKED, output="done:3", exactly_once=True).output_topic() == ("done", 3)
+    with pytest.raises(ConfigError, match=r"^--output 'done' is not NAME:PARTITIONS"):
+        replace(ASKED, output="done").output_topic()
+    with pytest.raises(ConfigError, match=r"^--output done:3 needs the harness's own records, .*; remove --records f$"):
+        replace(ASKED, output="done:3", records=Path("f")).output_topic()
+    with pytest.raises(ConfigError, match=r"^--exactly-once needs --output NAME:PARTITIONS"):
+        replace(ASKED, exactly_once=True).output_topic()
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_what_is_promised_reaches_the_service(exactly_once: bool) -> None:
+    assert (
+        replace(ASKED, output="done:3", exactly_once=exactly_once).service(existing=False).exactly_once == exactly_once
+    )
+
+
 def test_faults_of_the_network_need_the_name_of_the_process() -> None:
     """The proxy tells processes apart by their client id."""
     with pytest.raises(ConfigError, match=re.escape("add {replica} to the command, or --env NAME={replica}")):
@@ -107,11 +138,11 @@ def test_without_options_no_service_plays() -> None:
 
 
 def test_the_words_of_the_options_are_those_that_were_typed() -> None:
-    asked = AskedService("w {bootstrap}", 4, ("a:1", "b:2"), "g", Path("f"), ("A=1",))
+    asked = AskedService("w {bootstrap}", 4, ("a:1", "b:2"), "g", Path("f"), ("A=1",), "done:3", True)
 
     assert asked.words == [
-        "--service", "w {bootstrap}", "--replicas", "4", "--group", "g", "--records", "f", "--topic", "a:1",
-        "--topic", "b:2", "--env", "A=1",
+        "--service", "w {bootstrap}", "--replicas", "4", "--group", "g", "--records", "f", "--output", "done:3",
+        "--topic", "a:1", "--topic", "b:2", "--env", "A=1", "--exactly-once",
     ]  # fmt: skip
 
 

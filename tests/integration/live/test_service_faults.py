@@ -58,7 +58,7 @@ def test_a_sound_service_is_true_by_twenty_laws(client: str, kafka_broker: Broke
 def test_a_fault_is_found(client: str, fault: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(client, fault, kafka_broker, tmp_path)
 
-    assert {violation.law for violation in result.verdict.violations} == {FOUND_BY.get(fault, "X1")}, result.gave_up
+    assert FOUND_BY.get(fault, "X1") in {violation.law for violation in result.verdict.violations}, result.gave_up
     if fault == "seeks back":
         assert view.furthest_back > 0
     elif fault == "sends an output again":

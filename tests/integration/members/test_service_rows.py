@@ -33,7 +33,7 @@ class Recorded:
         common = {"mono_ns": self._now_ns, "ts_ns": self._now_ns, "pid": pid, "consumer": consumer}
         self.line(json.dumps({"kind": kind, **common, **fields}).encode(), pid)
 
-    def start(self, consumer: int = 0, pid: int = 7, client: str = "aiokafka", **config: str) -> None:
+    def start(self, consumer: int = 0, pid: int = 7, client: str = "aiokafka", **config: Any) -> None:
         settings = {"assignors": [], **config}
         self.write("start", consumer, pid, client=client, topics=["t"], assignors=["range"], config=settings)
 
@@ -141,6 +141,15 @@ def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: 
     (error,) = (event for event in recorded.events() if event.kind == "error")
     assert error.data == {"error": "StrangeLine", "fatal": False, "message": STRANGE}
     assert sorted(recorded.kinds()) == ["error", "generation", "start"]
+
+
+def test_its_session_is_known_once_it_tells(recorded: Recorded) -> None:
+    assert recorded.process.session_ms is None
+
+    recorded.start(session_timeout_ms=6000)
+    recorded.events()
+
+    assert recorded.process.session_ms == 6000
 
 
 def test_a_member_of_a_group_in_which_the_broker_assigns_is_one(recorded: Recorded) -> None:

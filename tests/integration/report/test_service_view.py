@@ -20,7 +20,10 @@ def event(kind: str, member: str | None = None, src: str = "member", **data: Any
 
 
 def acks(count_: int, partition: int = 0) -> list[Event]:
-    return [event("ack", src="producer", topic="t", partition=partition, offset=offset) for offset in range(count_)]
+    return [
+        event("ack", src="producer", topic="t", partition=partition, offset=offset, value_id=str(offset))
+        for offset in range(count_)
+    ]
 
 
 def consumed(member: str, first: int, last: int) -> Event:
@@ -81,6 +84,34 @@ def test_of_whom_not_all_was_seen_nothing_is_claimed(seen: str) -> None:
     events = [] if seen == "nothing" else [event("start", "m1"), event("error", "m1", error="OSError", message="full")]
 
     assert service_view(History([*events, ended("m1")])).unclosed == ()
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_outputs_are_counted_by_their_input_once_they_were_read_back(back: bool) -> None:
+    """An output without an input, and one of another topic, count for none."""
+    events = [event("start", "m1", config={"output": "done"}), *acks(4)]
+    for topic, value_id in (("done", "0"), ("done", "2"), ("done", "2"), ("done", None), ("other", "3")):
+        events.append(event("read_back", src="harness", topic=topic, partition=0, offset=0, value_id=value_id))
+    rows = [{"topic": "done" if back else "other", "partition": 0, "offset": 4}]
+    events.append(event(*DRAINED, name="read_back", offsets=rows, isolation="read_committed"))
+
+    view = service_view(History(events))
+
+    assert (view.without_output, view.several_outputs) == ((2, 1) if back else (None, None))
+    told = "\n".join(view.lines())
+    assert ("records without an output: 2; with several: 1" in told) == back
+    assert ("wait for the acknowledgement" in told) == ("in one transaction" in told) == back
+
+
+def test_a_topic_without_any_output_was_read_back_too() -> None:
+    rows = [{"topic": "done", "partition": 0, "offset": 0}]
+    events = [
+        event("start", "m1", config={"output": "done"}),
+        *acks(4),
+        event(*DRAINED, name="read_back", offsets=rows),
+    ]
+
+    assert service_view(History(events)).without_output == 4
 
 
 def test_refused_commits_come_with_what_would_change_them() -> None:

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 address, group, topic, output, fault = sys.argv[1:]
 itself = fault == "commits by itself while a thread works"
 pool, stop, batches = ThreadPoolExecutor(1), [], 0
-SESSION_MS, BEAT_MS, WORK_S, BATCH = 10_000, 1000, 0.02, 40
+SESSION_MS, BEAT_MS, WORK_S, BATCH = 10_000, 1000, 0.03, 40
 
 def end(*_):
     stop.append(1)

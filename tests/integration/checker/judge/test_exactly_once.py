@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -40,6 +41,33 @@ def test_each_record_has_one_committed_output_though_a_member_died_at_work(proto
 
     assert (verdict.value, verdict.violations) == (True, ())
     assert (verdict.checked["X1"], verdict.checked["X2"]) == (40, 40)
+
+
+@pytest.mark.parametrize(("at_least_once", "laws"), [(True, []), (False, ["X1"])])
+def test_members_that_promise_one_output_at_least_may_have_several(at_least_once: bool, laws: list[str]) -> None:
+    story = promising(at_least_once)
+    story.outputs.append(story.outputs[0])
+
+    assert laws_of(story.read_committed()) == laws
+
+
+def test_members_that_promise_one_output_at_least_have_one() -> None:
+    story = promising(True)
+    del story.outputs[3]
+
+    (found,) = check(story.read_committed().history).violations
+    assert (found.law, found.message.partition(":")[0]) == ("X1", "1 record(s) of t-0 have no committed output")
+
+
+def promising(at_least_once: bool) -> Transforming:
+    """The true story, its outputs not read back, of members that promise no more than this."""
+    story = at_work()
+    story.drain()
+    for at, event in enumerate(story.events):
+        if event.kind == "start" and at_least_once:
+            config = {**event.data["config"], "at_least_once": True}
+            story.events[at] = replace(event, data={**event.data, "config": config})
+    return story
 
 
 def test_a_zombies_output_is_found_with_what_took_its_input_from_it() -> None:
