@@ -1,4 +1,4 @@
-"""pytest fixtures: a broker, a cluster, judged groups.
+"""pytest fixtures: a broker, a cluster, judged groups, your own service.
 
 Opt in by ``pytest_plugins = ["kafka_assignors.pytest_plugin"]``.
 
@@ -12,7 +12,8 @@ whole log; one with `kafka_group` shows the verdict.
 
 A test with `kafka_group` passes only if the laws hold. When its function is over, the group consumes what was sent, its
 members are ended and its history is judged; a verdict that isn't true fails the test, with the witnesses. This is part
-of the test's call and not of its teardown, so it counts as a failure and ``xfail`` applies.
+of the test's call and not of its teardown, so it counts as a failure and ``xfail`` applies. So it is with
+`kafka_service`, whose failures also show the last lines that the service's processes printed.
 """
 
 # ruff: noqa: E402 - kafka-python is imported first, without its warnings
@@ -25,7 +26,7 @@ import re
 import shlex
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from operator import methodcaller
 from pathlib import Path
@@ -46,8 +47,16 @@ from kafka_assignors.integration.checker import Verdict, check, known_laws
 from kafka_assignors.integration.errors import DockerUnavailable, MemberDied, NotDrained
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
+from kafka_assignors.integration.members.service import GAP_MS, PATIENCE_S
 from kafka_assignors.integration.proxy import FaultProxy
 from kafka_assignors.integration.report.report import verdict_lines
+from kafka_assignors.integration.report.service_logs import log_lines
+from kafka_assignors.integration.report.service_view import service_view
+from kafka_assignors.integration.running_service import (
+    RunningService,
+    asked_service,
+    require_valid,
+)
 from kafka_assignors.integration.topics.sandbox import remove
 
 from .connection import Connection, read_connection
@@ -300,6 +309,7 @@ class _Judged:
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
         self.undrained: set[str] = set()  # groups whose test drains them itself, or not
+        self.services: dict[str, float] = {}  # group of a service -> how long its processes may take to drain it
         self.verdict_text = ""  # the verdict, if the test failed on its own
 
     def group(  # what a group is, and how it is judged; the rest is the group's own
@@ -322,14 +332,16 @@ class _Judged:
             return
         for group in self.groups:
             if group.running and group.group not in self.undrained:
+                limit_s = self.services.get(group.group)
                 with suppress(NotDrained, MemberDied):
-                    group.drain()
+                    group.drain(**({} if limit_s is None else {"timeout_s": limit_s}))
 
     def demand(self) -> None:
         """Drain, end and judge; the verdict fails the test unless it is true."""
         self.drain()
         self.end()
-        _demand(self.verdict(), self.folder, self.unknown_ok)
+        verdict = self.verdict()
+        _demand(verdict, self.folder, self.unknown_ok, self.services_lines(verdict))
 
     def end(self) -> None:
         """End all groups' members, then the proxies, so that the history is complete. Safe to call twice."""
@@ -345,6 +357,18 @@ class _Judged:
         if whole.value is not None or not self.loose or self.unknown_ok:
             return whole
         return check(History.load(self.folder, without=self.loose), self.require)
+
+    def text(self) -> str:
+        """The verdict in words."""
+        verdict = self.verdict()
+        return _verdict_text(verdict, self.folder, self.services_lines(verdict))
+
+    def services_lines(self, verdict: Verdict) -> Iterator[str]:
+        """What there is to tell about the services whose groups these are; nothing without one."""
+        if self.services:
+            if all(group.group in self.services for group in self.groups):
+                yield from service_view(History.load(self.folder)).lines()
+            yield from log_lines(self.folder, verdict, self.services)
 
     @property
     def unknown_ok(self) -> bool:
@@ -463,6 +487,48 @@ def kafka_group_factory(
 
 
 @pytest.fixture
+def kafka_service(
+    request: pytest.FixtureRequest,
+    kafka_broker: Broker,
+    kafka_topic: Callable[..., str],
+    kafka_group: Callable[..., MemberGroup],
+) -> Callable[..., RunningService]:
+    """Start your own service: ``kafka_service("python worker.py {bootstrap} {group} {topic}") -> RunningService``.
+
+    The command is started `replicas` times, and the call returns when the group is stable. `topics` maps names to
+    partition counts. The broker outlives a test, so topics and group are new ones with further letters behind their
+    names; the command or the variables in `environment` take them as ``{topic}`` or ``{topics}``, and ``{group}``. What
+    follows the test's function, and `require`, `unknown_ok` and `drain`, are as of `kafka_group`. A failure also has
+    the last lines that the processes printed which the witnesses name.
+    """
+
+    def make(  # what a service is, and how it is judged, given by name
+        command: str | Sequence[str],
+        *,
+        replicas: int = 3,
+        topics: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        group: str = "service",
+        gap_ms: int = GAP_MS,
+        timeout_s: float = PATIENCE_S,
+        require: Collection[str] = (),
+        unknown_ok: bool = False,
+        drain: bool = True,
+    ) -> RunningService:
+        service = asked_service(command, environment or {})
+        counts = {"orders": 6} if topics is None else topics
+        require_valid(replicas, counts, group)
+        names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
+        members = kafka_group(group, require=require, unknown_ok=unknown_ok, drain=drain)
+        request.node.stash[_JUDGED].services[members.group] = timeout_s
+        running = RunningService(members, service, kafka_broker.connection, names, gap_ms=gap_ms, timeout_s=timeout_s)
+        running.begin(replicas)
+        return running
+
+    return make
+
+
+@pytest.fixture
 def kafka_faults(request: pytest.FixtureRequest, kafka_broker: Broker, kafka_history: Path) -> FaultProxy:
     """A fault proxy before the broker: ``group.start("m1", …, via=kafka_faults)``, ``kafka_faults.apply(Cut("m1"))``.
 
@@ -490,8 +556,11 @@ def kafka_judge() -> Callable[..., Verdict]:
     return judge
 
 
-def _verdict_text(verdict: Verdict, folder: Path) -> str:
-    """The first broken law, because pytest's summary shows one line; then the verdict and how to judge it again."""
+def _verdict_text(verdict: Verdict, folder: Path, more: Iterable[str] = ()) -> str:
+    """The first broken law, because pytest's summary shows one line; then the verdict and how to judge it again.
+
+    `more` stands before the last.
+    """
     first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
     lines = verdict_lines(verdict)
     if len(lines) > _LINES:
@@ -500,14 +569,15 @@ def _verdict_text(verdict: Verdict, folder: Path) -> str:
         [
             *map(printable, first or verdict.unknown[:1]),
             *lines,
+            *more,
             f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}",
         ]
     )
 
 
-def _demand(verdict: Verdict, folder: Path, unknown_ok: bool) -> None:
+def _demand(verdict: Verdict, folder: Path, unknown_ok: bool, more: Iterable[str] = ()) -> None:
     if verdict.value is False or (verdict.value is None and not unknown_ok):
-        pytest.fail(_verdict_text(verdict, folder), pytrace=False)
+        pytest.fail(_verdict_text(verdict, folder, more), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -520,7 +590,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         if judged is not None and judged.groups:
             try:
                 judged.end()
-                judged.verdict_text = _verdict_text(judged.verdict(), judged.folder)
+                judged.verdict_text = judged.text()
             except Exception as error:  # the test's own error counts
                 judged.verdict_text = f"{judged.folder} could not be judged: {type(error).__name__}: {error}"
         raise

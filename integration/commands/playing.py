@@ -27,6 +27,7 @@ from ..broker.cluster import Cluster, start_cluster
 from ..checker import Verdict, known_laws
 from ..history import History
 from ..members.group import Stable
+from ..members.service import PATIENCE_S
 from ..recording import run_folder
 from ..registry import assignor_named
 from ..report.report import GroupResult, Report, cost_table, render_html, step_table
@@ -49,7 +50,7 @@ from .judged import judged, step_row
 from .seeds import SeedResult, run_seeds, scenario_of_seed, seeds_of, summary, together
 from .services import AskedService
 
-_SOAK_MINUTES, _PATIENT_S = 10.0, 180.0
+_SOAK_MINUTES = 10.0
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
 
         with _brokers(what, where) as broker, console.status("playing"):
             # One step that a busy machine slows down must not end a long run.
-            waits_s = asked.timeout_s or (STEP_S if minutes is None and service is None else _PATIENT_S)
+            waits_s = asked.timeout_s or (STEP_S if minutes is None and service is None else PATIENCE_S)
             for_s = None if minutes is None else 60 * minutes
             with Sandbox.on(broker) as sandbox:
                 topics = prefixed(what, sandbox.prefix).made_topics

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-import shutil
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_assignors.errors import ConfigError
 
-from ..members.service import Service, service_of
+from ..members.service import MOST_PARTITIONS, Asking, Service, is_topic, service_of
 
-_MOST_PARTITIONS = 10_000
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""What Kafka takes as the name of a topic."""
+_ASKING = Asking("--service", "--env NAME=…", "on an existing broker it may only read what the run makes")
 
 
 @dataclass(frozen=True)
@@ -78,42 +73,17 @@ class AskedService:
             ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where
                 the broker is, on an existing one its group and topics, with faults of the network its name.
         """
-        try:
-            words = shlex.split(self.command or "")
-        except ValueError as error:
+        for text in self.environment:
+            if "=" not in text[1:]:
+                raise ConfigError(f"--env {text!r} is not NAME=VALUE, such as REGION=eu")
+        environment = dict(text.split("=", 1) for text in self.environment)
+        service = service_of(self.command or "", environment, _ASKING, shared=existing, network_faults=network_faults)
+        if self.output is not None and existing and not service.takes("{output}"):
             raise ConfigError(
-                f"--service {self.command!r}: {str(error).lower()}; quote its words as in a shell"
-            ) from error
-        service = replace(service_of(words, self.environment), exactly_once=self.exactly_once)
-        program = service.command[0]
-        if "{" not in program and shutil.which(program, path=service.environment.get("PATH")) is None:
-            raise ConfigError(
-                f"--service {self.command!r}: no program {program!r} is found from this folder; check its name or path"
+                f"--service {self.command!r}: on an existing broker it may only write what the run makes; "
+                f"{_ASKING.adding('{output}')}"
             )
-        given = "\n".join((*service.command, *service.environment.values()))
-        if "{bootstrap}" not in given:
-            raise ConfigError(
-                f"--service {self.command!r}: its processes aren't told where the broker is; add {{bootstrap}} to the "
-                "command, or --env NAME={bootstrap}"
-            )
-        needed = {"{group}": ("{group}",), "{topic}": ("{topic}", "{topics}")} if existing else {}
-        for name, either in needed.items():
-            if not any(word in given for word in either):
-                raise ConfigError(
-                    f"--service {self.command!r}: on an existing broker it may only read what the run makes; add "
-                    f"{name} to the command, or --env NAME={name}"
-                )
-        if self.output is not None and "{output}" not in given and existing:
-            raise ConfigError(
-                f"--service {self.command!r}: on an existing broker it may only write what the run makes; add "
-                "{output} to the command, or --env NAME={output}"
-            )
-        if network_faults and "{replica}" not in given:
-            raise ConfigError(
-                f"--service {self.command!r}: the scenario has faults of one process's network, which find it by its "
-                "client_id; add {replica} to the command, or --env NAME={replica}, and use it as client_id"
-            )
-        return service
+        return replace(service, exactly_once=self.exactly_once)
 
     def group_named(self, default: str) -> str:
         """The group of the service.
@@ -191,9 +161,9 @@ class AskedService:
 def _topic(option: str, text: str) -> tuple[str, int]:
     """A topic and its partition count. ConfigError if the text isn't NAME:PARTITIONS."""
     name, _, count = text.rpartition(":")
-    if not count.isdecimal() or not 1 <= int(count) <= _MOST_PARTITIONS or not _NAME.fullmatch(name):
+    if not count.isdecimal() or not is_topic(name, int(count)):
         raise ConfigError(
-            f"{option} {text!r} is not NAME:PARTITIONS, such as orders:12, with 1 to {_MOST_PARTITIONS:,} "
+            f"{option} {text!r} is not NAME:PARTITIONS, such as orders:12, with 1 to {MOST_PARTITIONS:,} "
             "partitions, and letters, digits, '.', '_' or '-' in the name"
         )
     return name, int(count)

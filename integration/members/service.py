@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,9 +30,16 @@ from .process import MemberProcess
 
 SERVICE = "service"
 """Client of the members that are a service's processes."""
+JOIN_MS = 16_000
+GAP_MS = 45_000 + JOIN_MS
+"""How long a partition of a service may rest after a kill: its session, by default 45 s, and the time to join."""
+PATIENCE_S = 180.0
+"""How long a step may take: a service keeps its own settings, and the run waits for them."""
+MOST_PARTITIONS = 10_000
 _RECORDER = Path(__file__).parents[1] / "recorder"
 _UNSEEN = f"no consumer of it has joined the group so far that the recorder sees; it sees {', '.join(RECORDED)}"
 _LONGEST = 300
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SECOND = "its process has a second consumer in the group; one member per process is judged"
 _STRANGE = "its record has lines that the recorder did not write; they are ignored"
 _OURS = frozenset((*COMMON, "consumer")) - {"kind", "ts_ns", "mono_ns", "pid", "member_id"}
@@ -82,6 +92,25 @@ class Service:
 
         environment = {name: fill(value) for name, value in self.environment.items()}
         return replace(self, command=tuple(map(fill, self.command)), environment=environment)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a person asks for a service, for messages.
+
+    Args:
+        command: What has the command.
+        variable: What sets a variable; ``…`` stands for its value.
+        shared: Why a process may read only what the run makes, and join only its group.
+    """
+
+    command: str
+    variable: str
+    shared: str
+
+    def adding(self, name: str) -> str:
+        """The advice to pass a name in braces to the processes."""
+        return f"add {name} to the command, or {self.variable.replace('…', name)}"
 
 
 class ServiceProcess(MemberProcess):
@@ -214,18 +243,60 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row
 
 
-def service_of(command: Sequence[str], environment: Sequence[str]) -> Service:
-    """A service from a command's words and ``NAME=VALUE`` texts.
+def service_of(
+    command: str | Sequence[str],
+    environment: Mapping[str, str],
+    asking: Asking,
+    *,
+    shared: bool,
+    network_faults: bool = False,
+) -> Service:
+    """How to start a process of a service, checked.
+
+    Args:
+        command: A text that is split into words as in a shell, or the words.
+        environment: Variables beside those of this process.
+        asking: How the person who asks wrote that.
+        shared: The broker has topics and groups of others: the service must read those of the run.
+        network_faults: The scenario has faults of one process's network: the proxy tells processes apart by the client
+            id, which must be the member's name.
 
     Raises:
-        ConfigError: The command is empty, or a text has no ``=``.
+        ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where the
+            broker is, on a shared one its group and topics, with faults of the network its name.
     """
-    if not command:
+    command_text = command if isinstance(command, str) else shlex.join(map(str, command))
+    asked = f"{asking.command} {command_text!r}"
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(map(str, command))
+    except ValueError as error:
+        raise ConfigError(f"{asked}: {str(error).lower()}; quote its words as in a shell") from error
+    if not words:
         raise ConfigError(
-            "--service '' has no words; give the command that starts one process of your service, such as "
+            f"{asked} has no words; give the command that starts one process of your service, such as "
             "'python worker.py {bootstrap} {group} {topic}'"
         )
-    for text in environment:
-        if "=" not in text[1:]:
-            raise ConfigError(f"--env {text!r} is not NAME=VALUE, such as REGION=eu")
-    return Service(tuple(command), dict(text.split("=", 1) for text in environment))
+    for name, value in environment.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{asked}: the variable {name!r} has the value {value!r}, which is no text; quote it")
+    service, program = Service(tuple(words), dict(environment)), words[0]
+    if "{" not in program and shutil.which(program, path=environment.get("PATH")) is None:
+        raise ConfigError(f"{asked}: no program {program!r} is found from this folder; check its name or path")
+    given = "\n".join((*words, *environment.values()))
+    if "{bootstrap}" not in given:
+        raise ConfigError(f"{asked}: its processes aren't told where the broker is; {asking.adding('{bootstrap}')}")
+    needed = {"{group}": ("{group}",), "{topic}": ("{topic}", "{topics}")} if shared else {}
+    for name, either in needed.items():
+        if not any(word in given for word in either):
+            raise ConfigError(f"{asked}: {asking.shared}; {asking.adding(name)}")
+    if network_faults and "{replica}" not in given:
+        raise ConfigError(
+            f"{asked}: the scenario has faults of one process's network, which find it by its client_id; "
+            f"{asking.adding('{replica}')}, and use it as client_id"
+        )
+    return service
+
+
+def is_topic(name: str, partitions: int) -> bool:
+    """Whether a run can make this topic: Kafka takes the name, and there are 1 to `MOST_PARTITIONS` partitions."""
+    return _TOPIC.fullmatch(name) is not None and 1 <= partitions <= MOST_PARTITIONS

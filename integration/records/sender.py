@@ -41,6 +41,8 @@ HEADER = "partitioner"
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 60.0
 _TICK_S = 0.02
+KEYS = 50
+"""Number of distinct keys of the records that we make."""
 ALL, LEADER = "all", "leader"
 """Required acknowledgement: from all in-sync replicas, or from the leader alone."""
 Counts = dict[str, dict[int, int]]
@@ -48,11 +50,21 @@ Counts = dict[str, dict[int, int]]
 
 
 class Record(NamedTuple):
-    """One record to send. Only the partitioner ``explicit`` uses its `partition`, the requested one."""
+    """One record to send. Only the partitioner ``explicit`` uses its `partition`, the requested one.
+
+    A `value` of its own has no id; None: ours, with an id.
+    """
 
     topic: str
     key: bytes | None = None
     partition: int | None = None
+    value: bytes | None = None
+
+
+def numbered(number: int, topics: Sequence[str], values: Sequence[bytes] = (), keys: int = KEYS) -> Record:
+    """The record with this number, from 0: topics and `values` take turns, and every fourth record has no key."""
+    key = None if number % 4 == 3 else b"key-%d" % (number % keys)
+    return Record(topics[number % len(topics)], key, value=values[number % len(values)] if values else None)
 
 
 @dataclass
@@ -208,7 +220,7 @@ class Sender:
         partitioner: str,
         rate_per_s: float,
         *,
-        keys: int = 50,
+        keys: int = KEYS,
         acks: str = ALL,
         values: Sequence[bytes] = (),
     ) -> None:
@@ -283,9 +295,7 @@ class Sender:
                     break
                 if self._hush.is_set():
                     self._be_quiet()
-                key = None if n % 4 == 3 else b"key-%d" % (n % self._keys)
-                value = self._values[n % len(self._values)] if self._values else None
-                self._channel.send(Record(self._topics[n % len(self._topics)], key), value)
+                self._channel.send(numbered(n, self._topics, self._values, self._keys))
                 due = max(due + self._pause_s, time.monotonic() - 1)
             self._channel.flush()
         except BaseException as error:
@@ -369,7 +379,7 @@ class _Channel:
         )
         self._writer = _writer(folder, f"producer-{self.id}", run, "producer")
 
-    def send(self, record: Record, value: bytes | None = None) -> None:
+    def send(self, record: Record) -> None:
         """Pass a record on; blocks while too many are unanswered. AccessRefused if an earlier one was refused."""
         self._require_right()
         value_id = f"{self.id}-{next(self._numbers)}"
@@ -378,9 +388,8 @@ class _Channel:
             ours["partition"] = record.partition
         self._chosen = None
         try:
-            future = self._producer.send(
-                record.topic, value=ours if value is None else value, key=record.key, headers=self._headers
-            )
+            value = ours if record.value is None else record.value
+            future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
         except Exception as error:
             self._note(record, error)
             self._pending.append(_Pending(record, value_id, None, None, None, f"{type(error).__name__}: {error}"))

@@ -19,7 +19,7 @@ from ..members.config import (
     LEAVING,
     RESUBSCRIBING,
 )
-from ..members.service import SERVICE
+from ..members.service import GAP_MS, SERVICE
 from ..names import COOPERATIVE
 from .actions import (
     Action,
@@ -57,9 +57,6 @@ _CLASSIC = {JAVA_CONSUMER: JAVA, CONFLUENT_CONSUMER: CONFLUENT}
 _CONSUMER = {classic: consumer for consumer, classic in _CLASSIC.items()}
 
 _FEWEST = 3
-JOIN_MS = 16_000
-_SERVICE_GAP_MS = 45_000 + JOIN_MS
-"""How long a partition of a service may rest after a kill: its session, by default 45 s, and the time to join."""
 _WITHOUT_HELP = (
     Kill,
     Pause,
@@ -175,7 +172,7 @@ def of_service(
         if output[0] in (dict(topics) or what.topics):
             raise ConfigError(f"--output {output[0]}: the service reads this topic; name the one that it writes to")
         what = replace(what, output=output[0], output_partitions=output[1])
-    what = replace(what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=_SERVICE_GAP_MS)
+    what = replace(what, topics=dict(topics) or what.topics, assignors=(SERVICE,), consumer={}, gap_ms=GAP_MS)
     steps = []
     for step in what.steps:
         actions = []

@@ -16,14 +16,13 @@ from ..broker import Broker
 from ..broker.cluster import Cluster
 from ..errors import HarnessError, NotSupported
 from ..members.group import MemberGroup, Stable
-from ..members.service import Service
+from ..members.service import JOIN_MS, Service
 from ..proxy import Applied, FaultProxy
 from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER
 from ..topics.sandbox import Sandbox
 from . import actions as do
 from .catalogue import STEP_S, Scenario, Step
-from .clients import JOIN_MS
 from .outages import Outages
 from .prefix import prefixed
 
