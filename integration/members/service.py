@@ -24,7 +24,7 @@ from kafka_assignors.history.events import COMMON
 from kafka_assignors.history.writer import EventWriter
 
 from ..processes.child import ChildProgram
-from ..recorder.kafka_assignors_recorder import FILE, GROUP
+from ..recorder.kafka_assignors_recorder import FILE, GROUP, LOG
 from .config import CONFLUENT_CONSUMER, RECORDED, MemberConfig
 from .process import MemberProcess
 
@@ -73,6 +73,11 @@ class Service:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
+
+    def takes(self, *names: str) -> bool:
+        """Whether command or environment have one of these names in braces."""
+        given = "\n".join((*self.command, *self.environment.values()))
+        return any(name in given for name in names)
 
     def filled(self, config: MemberConfig) -> Service:
         """The same for one member."""
@@ -137,9 +142,11 @@ class ServiceProcess(MemberProcess):
             self._promised["at_least_once"] = True
         python_path = filled.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         environment = {
+            "PYTHONUNBUFFERED": "1",  # what it prints before it is killed is in its log, and where it belongs
             **filled.environment,
             FILE: str(self._record.resolve()),
             GROUP: config.group,
+            LOG: str(self.output.resolve()),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(_RECORDER), python_path))),
         }
         self.last_error = _UNSEEN
@@ -233,6 +240,8 @@ def _row(line: bytes) -> dict[str, Any] | None:
     kind = row["kind"]
     if kind == "start" and row.get("client") not in RECORDED:
         return None
+    if type(row.get("log_bytes", 0)) is not int or row.get("log_bytes", 0) < 0:
+        return None
     if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
         return None
     places = (*row.get("partitions", ()), *row.get("offsets", ()))
@@ -282,14 +291,13 @@ def service_of(
     service, program = Service(tuple(words), dict(environment)), words[0]
     if "{" not in program and shutil.which(program, path=environment.get("PATH")) is None:
         raise ConfigError(f"{asked}: no program {program!r} is found from this folder; check its name or path")
-    given = "\n".join((*words, *environment.values()))
-    if "{bootstrap}" not in given:
+    if not service.takes("{bootstrap}"):
         raise ConfigError(f"{asked}: its processes aren't told where the broker is; {asking.adding('{bootstrap}')}")
     needed = {"{group}": ("{group}",), "{topic}": ("{topic}", "{topics}")} if shared else {}
     for name, either in needed.items():
-        if not any(word in given for word in either):
+        if not service.takes(*either):
             raise ConfigError(f"{asked}: {asking.shared}; {asking.adding(name)}")
-    if network_faults and "{replica}" not in given:
+    if network_faults and not service.takes("{replica}"):
         raise ConfigError(
             f"{asked}: the scenario has faults of one process's network, which find it by its client_id; "
             f"{asking.adding('{replica}')}, and use it as client_id"

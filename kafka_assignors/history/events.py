@@ -62,6 +62,7 @@ read_back                    harness topic partition offset value_id partitioner
 end                          any     sha256 (of all lines before it: the file is complete; a killed process writes none)
 ============================ ======= =================================================================================
 
+A member's events also have ``log_bytes?``, if it is a service's process: how long its log was then.
 ``partitions`` is a list of ``{"topic": str, "partition": int}``; offsets are record offsets, ``last`` is inclusive.
 Source: the fields follow Kafka's VerifiableConsumer events (apache/kafka tests/kafkatest) where they overlap.
 """

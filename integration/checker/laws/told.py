@@ -17,10 +17,14 @@ _MOST = 200
 
 def description(event: Event) -> str:
     """One line with the event's time, source, number in its file, and content."""
-    at = datetime.fromtimestamp(event.ts_ns / 1e9, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
     who = event.member if event.src == "member" and event.member else _SOURCES.get(event.src, event.src)
     words = _WORDS.get(event.kind, _as_json)
-    return f"{at} {who} (event {event.seq}): {words(event)}"
+    return f"{time_of(event)} {who} (event {event.seq}): {words(event)}"
+
+
+def time_of(event: Event) -> str:
+    """Its time of day (UTC), to the millisecond."""
+    return datetime.fromtimestamp(event.ts_ns / 1e9, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
 
 
 _SOURCES = {"coordlog": "the coordinator log", "harness": "the harness", "producer": "the producer"}

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 FILE = "KAFKA_ASSIGNORS_RECORD"
 GROUP = "KAFKA_ASSIGNORS_RECORD_GROUP"
+LOG = "KAFKA_ASSIGNORS_RECORD_LOG"
+"""Variable with the file that the process prints to; each event tells its length then."""
 
 
 def install() -> None:
     """Record this process's consumers in the group that the environment names."""
     prefix, group = os.environ.get(FILE), os.environ.get(GROUP)
     if prefix and group:
-        wrappers = _wrappers(File(prefix), group)
+        wrappers = _wrappers(File(prefix, os.environ.get(LOG)), group)
         sys.meta_path.insert(0, Wrapping(wrappers))
         for name, wrap in wrappers.items():
             if name in sys.modules:  # a .pth file has imported it

@@ -49,8 +49,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 class File:
     """The file of one process. A forked process gets its own file, because both would write to one."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix, self._pid, self._fd = prefix, 0, -1
+    def __init__(self, prefix: str, log: str | None = None) -> None:
+        self._prefix, self._log, self._pid, self._fd = prefix, log, 0, -1
         self._place: Any = None  # device and inode
         self._torn = False
         self._numbers = itertools.count()
@@ -65,6 +65,13 @@ class File:
     def number(self) -> int:
         """The number of the next consumer."""
         return next(self._numbers)
+
+    def log_bytes(self) -> int | None:
+        """How long the log of the process is; None if there is none that it sees, such as from a container."""
+        try:
+            return os.stat(self._log).st_size if self._log else None
+        except OSError:
+            return None
 
     def write(self, row: Any) -> None:
         """Write one line."""
@@ -229,6 +236,8 @@ class Member:
         }  # fmt: skip
         if self._member_id:
             row["member_id"] = self._member_id
+        if (log_bytes := self._file.log_bytes()) is not None:
+            row["log_bytes"] = log_bytes
         self._file.write(row)
 
 

@@ -13,6 +13,7 @@ import pytest
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.service import SERVICE, Service, ServiceProcess
+from kafka_assignors.integration.recorder.kafka_assignors_recorder import LOG
 
 SECOND = "its process has a second consumer in the group; one member per process is judged"
 STRANGE = "its record has lines that the recorder did not write; they are ignored"
@@ -126,6 +127,8 @@ def test_what_follows_another_program_is_not_the_members(recorded: Recorded) -> 
         b'{"kind":"finished","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[]}',
         b'{"kind":"generation","mono_ns":1,"ts_ns":1,"pid":1}',
         b'{"kind":"stop","mono_ns":"1","ts_ns":1,"pid":1}',
+        b'{"kind":"stop","mono_ns":1,"ts_ns":1,"pid":1,"log_bytes":-1}',
+        b'{"kind":"stop","mono_ns":1,"ts_ns":1,"pid":1,"log_bytes":"1"}',
         b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":"t","assignors":[],"config":{}}',
         b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":[],"assignors":[],"config":{},"client":"x"}',
         b'{"kind":"assigned_end","mono_ns":1,"ts_ns":1,"pid":1,"generation":1,"partitions":["t"]}',
@@ -150,6 +153,18 @@ def test_its_session_is_known_once_it_tells(recorded: Recorded) -> None:
     recorded.events()
 
     assert recorded.process.session_ms == 6000
+
+
+def test_a_process_prints_unbuffered_into_a_log_that_its_recorder_measures(tmp_path: Path) -> None:
+    """Else the lines of a killed process were lost, and an event would lie beside older ones."""
+    config = MemberConfig("localhost:1", "g", "m", ("t",), (), str(tmp_path / "m.jsonl"), "run", client=SERVICE)
+    names = (LOG, "PYTHONUNBUFFERED")
+    process = ServiceProcess(
+        config, Service((sys.executable, "-c", f"import os; print(*map(os.environ.get, {names}))")), tmp_path / "m"
+    )
+    process.end(30)
+
+    assert process.output.read_text() == f"{process.output} 1\n"
 
 
 def test_a_member_of_a_group_in_which_the_broker_assigns_is_one(recorded: Recorded) -> None:

@@ -471,3 +471,19 @@ def test_an_old_client_is_used_as_it_is(tmp_path: Path) -> None:
 def test_the_recorder_is_python_3_8() -> None:
     for path in Path(record.__file__).parents[1].rglob("*.py"):
         ast.parse(path.read_text("utf-8"), feature_version=(3, 8))
+
+
+def test_an_event_tells_how_long_the_log_of_the_process_was(tmp_path: Path) -> None:
+    """The lines that a person looks for are those around it."""
+    log = tmp_path / "log"
+    client = Client(tmp_path / "record", log)
+    client.does["poll"] = lambda _: RECORDS
+    consumer = client.consumer()
+    for text in ("", "one\n", "two\n"):
+        with log.open("a") as file:
+            file.write(text)
+        consumer.poll()
+    log.unlink()
+    consumer.poll()
+
+    assert [row.get("log_bytes") for row in client.rows() if row["kind"] == "consume"] == [0, 4, 8, None]

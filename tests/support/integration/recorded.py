@@ -97,9 +97,9 @@ class Recording:
 
 
 class Client(Recording):
-    """A module of kafka-python's, recorded."""
+    """A module of kafka-python's, recorded. `log`: the file that the process prints to."""
 
-    def __init__(self, prefix: Path) -> None:
+    def __init__(self, prefix: Path, log: Path | None = None) -> None:
         super().__init__(prefix)
         does = self.do
 
@@ -150,7 +150,7 @@ class Client(Recording):
             KafkaConsumer=KafkaConsumer,
             ConsumerProtocolAssignment=SimpleNamespace(decode=self._decode),
         )
-        self.file = File(str(prefix))
+        self.file = File(str(prefix), None if log is None else str(log))
         wrap_coordinator(self.file, GROUP, self.module)
         wrap_consumer(self.module)
 
