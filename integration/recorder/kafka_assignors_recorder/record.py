@@ -69,7 +69,7 @@ class File:
     def log_bytes(self) -> int | None:
         """How long the log of the process is; None if there is none that it sees, such as from a container."""
         try:
-            return os.stat(self._log).st_size if self._log else None
+            return os.stat(self._log).st_size if self._log else None  # noqa: PTH116 - pathlib takes a while to import
         except OSError:
             return None
 

@@ -1,0 +1,268 @@
+"""A user's own suite with ``kafka_service``: it passes and fails as the verdicts over its processes say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.running_service import RunningService, asked_service, require_valid
+from tests.support.footprint import footprint
+from tests.support.integration.suites import pytest_in, report_of
+
+WORKER = """\
+import os, signal, sys
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
+from kafka_assignors import RangeAssignor
+group, topic, fault = sys.argv[1:]
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+consumer = KafkaConsumer(
+    topic, bootstrap_servers=os.environ["BROKER"], group_id=group, auto_offset_reset="earliest",
+    enable_auto_commit=False, session_timeout_ms=10_000, heartbeat_interval_ms=1000,
+    partition_assignment_strategy=[RangeAssignor()],  # kafka-python's own may forget a join
+)
+if fault == "writes":
+    with open(f"{os.environ['KAFKA_ASSIGNORS_RECORD']}.{os.getpid()}", "a") as record:
+        record.write("not the recorder's\\n")
+while not stop:
+    values = []
+    for batch in consumer.poll(timeout_ms=200).values():
+        for record in batch:
+            values.append(record.value)
+            print(os.environ["NAME"], "bills", record.topic, record.partition, record.offset)
+    if fault == "seeks" and b"again" in values:
+        fault = ""
+        print("once again")
+        consumer.seek_to_beginning()  # and commits when it has read all of it again
+    elif values:
+        try:
+            consumer.commit()
+        except KafkaError as error:  # a rebalance: whoever gets the partition reads these records again
+            print("refused", error)
+consumer.close()
+"""
+SUITE = """
+import sys
+
+import pytest
+
+from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration.records import Record
+
+ENVIRONMENT = {"BROKER": "{bootstrap}", "NAME": "{replica}"}
+
+
+def command(fault="none"):
+    return [sys.executable, "worker.py", "{group}", "{topic}", fault]
+
+
+def test_is_sound(kafka_service):
+    service = kafka_service(
+        command(), replicas=2, topics={"orders": 4}, environment=ENVIRONMENT, group="billing", require={"C3", "O4"}
+    )
+    assert service.running == (1, 2)
+    assert service.send([b"an order", Record(service.topics["orders"], b"bob", value=b"another")]).acked == 2
+    with service.sending(rate_per_s=50):
+        service.roll()
+        assert service.running == (3, 4)
+        service.kill(3)
+        assert service.start() == 5
+        stable = service.wait_stable()
+    assert sorted(stable.owned) == ["m4", "m5"]
+    service.stop(5)
+    service.wait_stable()
+    service.wait_done()
+    with pytest.raises(ConfigError, match="no replica 5 of the service runs; running: 4"):
+        service.kill(5)
+
+
+def test_seeks_back(kafka_service):
+    service = kafka_service(command("seeks"), replicas=1, topics={"orders": 1}, environment=ENVIRONMENT)
+    service.send(20)
+    service.wait_done()
+    service.send([b"again"])
+    service.wait_done()
+
+
+def test_writes_into_its_record(kafka_service):
+    service = kafka_service(command("writes"), replicas=1, environment=ENVIRONMENT)
+    service.send(20)
+    service.wait_done()
+
+
+def test_ends_at_once(kafka_service):
+    kafka_service([sys.executable, "-c", "exit('no database')", "{bootstrap} {group} {topic}"], replicas=1)
+
+
+def test_has_no_program(kafka_service):
+    kafka_service("no-such-program {bootstrap} {group} {topic}")
+"""
+
+
+@pytest.mark.broker
+def test_a_suite_fails_where_its_service_breaks_a_law(kafka_broker: Broker, tmp_path: Path) -> None:
+    """One run: which tests pass, and what a failure says of law, record, replica, and its log around the record."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
+    (tmp_path / "worker.py").write_text(WORKER)
+    (tmp_path / "test_theirs.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\nkafka_backend = external\nkafka_bootstrap = {kafka_broker.bootstrap}\n"
+    )
+    before = footprint(kafka_broker.bootstrap)
+
+    done = pytest_in(tmp_path, "-rA")
+
+    after = footprint(kafka_broker.bootstrap)
+    shown = done.stdout + done.stderr
+    assert set(after["groups"]) <= set(before["groups"]), "an external broker's groups are removed"
+    assert set(after["topics"]) <= set(before["topics"])
+    outcomes = dict(re.findall(r"^(?:PASSED|FAILED) test_theirs.py::(\w+)(.*)$", shown, re.MULTILINE))
+    assert set(re.findall(r"^PASSED test_theirs.py::(\w+)", shown, re.MULTILINE)) == {"test_is_sound"}, shown
+    assert len(outcomes) == 5
+
+    report = report_of("test_seeks_back", shown)
+    place = r"orders-\w+-\d+"
+    assert re.match(rf"\s*C2: m1 went back in {place}-0 from offset 20 to 0 while it owned it\n", report), report
+    assert "verdict FALSE" in report
+    (history,) = re.findall(r"judge it again: kafka-assignors judge (\S+)", report)
+    assert re.search(
+        rf"^m1 printed before and after \S+ \(event \d+\), to {history}/service-\S+\.m1\.0\.log:$", report, 8
+    )
+    around = rf"  m1 bills {place} 0 20\n  once again\n  -- \S+ --\n  m1 bills {place} 0 0\n  m1 bills {place} 0 1\n"
+    assert re.search(around, report), report
+    assert "m1 bills" not in report.replace("m1 bills", "", 9), "no more than five lines on each side"
+    assert "21 records sent; read by nobody: 0; read twice: 21;" in report
+
+    report = report_of("test_writes_into_its_record", shown)
+    assert "verdict UNKNOWN" in report
+    assert "'m1'" in report
+    assert "its record has lines that the recorder did not write" in report
+    assert "m1 printed last" in report
+
+    report = report_of("test_ends_at_once", shown)
+    assert re.search(
+        r"^E .*MemberDied: member 'm1' of group 'service-\S+' ended with exit code 1: no database", report, 8
+    )
+    assert "def begin" not in report, "not the harness's lines"
+    assert "verdict over its groups" in report
+
+    report = report_of("test_has_no_program", shown)
+    assert "ConfigError: kafka_service 'no-such-program {bootstrap} {group} {topic}': no program" in report
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "words"),
+    [
+        ("", {}, "kafka_service '' has no words; give the command"),
+        ([], {}, "kafka_service '' has no words"),
+        ("worker 'x", {}, 'kafka_service "worker \'x": no closing quotation; quote its words'),
+        ("no-such-program {bootstrap}", {}, "no program 'no-such-program' is found from this folder; check its name"),
+        (sys.executable, {}, "add {bootstrap} to the command, or environment={'NAME': '{bootstrap}'}"),
+        (
+            [sys.executable, "{bootstrap}", "{topic}"], {},
+            "tests share a broker, where it may only read what its test makes; add {group} to the command",
+        ),
+        (sys.executable, {"A": "{bootstrap}", "G": "{group}"}, "add {topic} to the command, or environment={'NAME'"),
+        (f"{sys.executable} {{bootstrap}}", {"WORKERS": 3}, "the variable 'WORKERS' has the value 3, which is no text"),
+    ],
+)  # fmt: skip
+def test_a_command_that_cannot_be_started_is_named(
+    command: str | Sequence[str], environment: Mapping[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        asked_service(command, environment)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "topics", "group", "words"),
+    [
+        (0, {"orders": 6}, "billing", "replicas=0 is no number of processes of a service; give 1 or more"),
+        ("3", {"orders": 6}, "billing", "replicas='3' is no number"),
+        (True, {"orders": 6}, "billing", "replicas=True is no number"),
+        (1, {}, "billing", "topics={} has no topic for the service to read"),
+        (1, {"orders": 0}, "billing", "topics={'orders': 0} is not a name and 1 to 10,000 partitions"),
+        (1, {"or ders": 6}, "billing", "topics={'or ders': 6} is not a name and"),
+        (1, {"orders": "6"}, "billing", "topics={'orders': '6'} is not a name and"),
+        (1, {"orders": 6}, " ", "group=' ' is empty; name the group of your service"),
+    ],
+)
+def test_what_is_asked_for_beside_the_command_is_checked(replicas: Any, topics: Any, group: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        require_valid(replicas, topics, group)
+    require_valid(1, {"orders": 6}, "billing")
+
+
+class Group:
+    """A group that only notes what is done with it."""
+
+    def __init__(self) -> None:
+        self.members: list[str] = []
+        self.actions: list[str] = []
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        return tuple(sorted(self.members))
+
+    def step(self, name: str, gap_ms: int) -> None:
+        self.actions.append(f"{name} ({gap_ms})")
+
+    def start(self, name: str, topics: Sequence[str], *_: Any, **__: Any) -> None:
+        assert topics == ["orders-1"]
+        self.members.append(name)
+
+    def stop(self, name: str) -> None:
+        self.members.remove(name)
+
+    def wait_stable(self, timeout_s: float) -> None:
+        self.actions.append(f"stable within {timeout_s:g} s")
+
+
+def running(group: Group) -> RunningService:
+    given: Any = (group, Service(("worker",)), SimpleNamespace(), {"orders": "orders-1"})
+    return RunningService(*given, gap_ms=5, timeout_s=9)
+
+
+def test_each_replica_is_rolled_in_turn_a_new_one_first() -> None:
+    group = Group()
+    service = running(group)
+    service.begin(10)
+    for number in range(3, 10):
+        service.stop(number)
+    group.actions.clear()
+
+    service.roll()
+
+    rest = "stable within 9 s"
+    assert group.actions == [
+        "m11 starts (5)", rest, "m1 gets SIGTERM (5)", rest,
+        "m12 starts (5)", rest, "m2 gets SIGTERM (5)", rest,
+        "m13 starts (5)", rest, "m10 gets SIGTERM (5)", rest,
+    ]  # fmt: skip
+    assert service.running == (11, 12, 13)
+
+
+@pytest.mark.parametrize("number", [0, 2, "m1"])
+def test_a_replica_that_does_not_run_is_named(number: Any) -> None:
+    service = running(Group())
+    service.begin(1)
+
+    with pytest.raises(ConfigError, match=f"^no replica {number!r} of the service runs; running: 1$"):
+        service.kill(number)
+    service.stop(1)
+    with pytest.raises(ConfigError, match=r"^no replica 1 of the service runs; running: none$"):
+        service.stop(1)
+
+
+def test_a_record_that_is_neither_bytes_nor_a_record_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^record 1 is 'an order', neither bytes nor a Record; encode it$"):
+        running(Group()).send([b"an order", "an order"])  # type: ignore[list-item]
