@@ -332,9 +332,11 @@ class _Judged:
             return
         for group in self.groups:
             if group.running and group.group not in self.undrained:
-                limit_s = self.services.get(group.group)
                 with suppress(NotDrained, MemberDied):
-                    group.drain(**({} if limit_s is None else {"timeout_s": limit_s}))
+                    if group.group in self.services:
+                        group.drain(self.services[group.group])
+                    else:
+                        group.drain()
 
     def demand(self) -> None:
         """Drain, end and judge; the verdict fails the test unless it is true."""

@@ -126,6 +126,19 @@ def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path
 
 
 @pytest.mark.broker
+def test_the_example_of_a_service_in_pytest_passes(kafka_broker: Broker, tmp_path: Path) -> None:
+    """With the worker of the page, whose session would take 45 s after the kill."""
+    page = "docs/service.md"
+    worker = example(page, "KafkaConsumer").replace("group_id=group,", "group_id=group, session_timeout_ms=10_000,")
+    (tmp_path / "worker.py").write_text(worker, "utf-8")
+    code = example(page, "service.roll()").replace('"python ', f'"{sys.executable} ')
+
+    said = pytest_of(tmp_path, kafka_broker, code, "billing")
+
+    assert "1 passed" in said.splitlines()[-1]
+
+
+@pytest.mark.broker
 def test_the_readmes_test_fails_as_it_shows(kafka_broker: Broker, tmp_path: Path) -> None:
     """The lines that the page shows are printed, in that order; numbers of the run may differ."""
     said = pytest_of(tmp_path, kafka_broker, example("README.md", "gap_ms"), "orders", 1)
