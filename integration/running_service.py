@@ -8,7 +8,17 @@ from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
 
 from .members.group import MemberGroup, Stable
-from .members.service import GAP_MS, MOST_PARTITIONS, PATIENCE_S, SERVICE, Asking, Service, is_topic, service_of
+from .members.service import (
+    GAP_MS,
+    JOIN_MS,
+    MOST_PARTITIONS,
+    PATIENCE_S,
+    SERVICE,
+    Asking,
+    Service,
+    is_topic,
+    service_of,
+)
 from .records import Record, Sender, send
 from .records.sender import Sent, numbered
 
@@ -56,7 +66,8 @@ class RunningService:
         service: How to start a replica.
         connection: How to reach the broker to which records are sent.
         topics: Name in the test -> name on the broker, of the topics that the service is expected to subscribe to.
-        gap_ms: How long a partition may be without an owner, such as after a kill (law O4).
+        gap_ms: How long a partition may be without an owner, such as after a kill (law O4); None: the longest session
+            of the replicas, and the time to join.
         timeout_s: Limit for each wait.
     """
 
@@ -67,7 +78,7 @@ class RunningService:
         connection: Connection,
         topics: Mapping[str, str],
         *,
-        gap_ms: int = GAP_MS,
+        gap_ms: int | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> None:
         self.group, self.topics = group, dict(topics)
@@ -177,7 +188,10 @@ class RunningService:
         self.group.drain(self._timeout_s, committed=True)
 
     def _step(self, name: str) -> None:
-        self.group.step(name, self._gap_ms)
+        gap_ms, session_ms = self._gap_ms, self.group.longest_session_ms
+        if gap_ms is None:
+            gap_ms = GAP_MS if session_ms is None else session_ms + JOIN_MS
+        self.group.step(name, gap_ms)
 
     def _start(self) -> int:
         self._replicas += 1

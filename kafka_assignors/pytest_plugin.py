@@ -47,7 +47,7 @@ from kafka_assignors.integration.checker import Verdict, check, known_laws
 from kafka_assignors.integration.errors import DockerUnavailable, MemberDied, NotDrained
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
-from kafka_assignors.integration.members.service import GAP_MS, PATIENCE_S
+from kafka_assignors.integration.members.service import PATIENCE_S
 from kafka_assignors.integration.proxy import FaultProxy
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.report.service_logs import log_lines
@@ -511,7 +511,7 @@ def kafka_service(
         topics: Mapping[str, int] | None = None,
         environment: Mapping[str, str] | None = None,
         group: str = "service",
-        gap_ms: int = GAP_MS,
+        gap_ms: int | None = None,
         timeout_s: float = PATIENCE_S,
         require: Collection[str] = (),
         unknown_ok: bool = False,

@@ -207,6 +207,7 @@ class Group:
 
     def __init__(self) -> None:
         self.members: list[str] = []
+        self.longest_session_ms: int | None = None
         self.actions: list[str] = []
 
     @property
@@ -227,9 +228,9 @@ class Group:
         self.actions.append(f"stable within {timeout_s:g} s")
 
 
-def running(group: Group) -> RunningService:
+def running(group: Group, gap_ms: int | None = 5) -> RunningService:
     given: Any = (group, Service(("worker",)), SimpleNamespace(), {"orders": "orders-1"})
-    return RunningService(*given, gap_ms=5, timeout_s=9)
+    return RunningService(*given, gap_ms=gap_ms, timeout_s=9)
 
 
 def test_each_replica_is_rolled_in_turn_a_new_one_first() -> None:
@@ -249,6 +250,16 @@ def test_each_replica_is_rolled_in_turn_a_new_one_first() -> None:
         "m13 starts (5)", rest, "m10 gets SIGTERM (5)", rest,
     ]  # fmt: skip
     assert service.running == (11, 12, 13)
+
+
+def test_a_partition_may_rest_for_a_session_and_a_join() -> None:
+    group = Group()
+    service = running(group, gap_ms=None)
+    service.begin(1)
+    group.longest_session_ms = 10_000
+    service.start()
+
+    assert [action for action in group.actions if "start" in action] == ["1 start (61000)", "m2 starts (26000)"]
 
 
 @pytest.mark.parametrize("number", [0, 2, "m1"])
