@@ -24,7 +24,7 @@ from kafka_assignors.integration import recorder
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP
 from kafka_assignors.integration.recorder.kafka_assignors_recorder.kafka_python import wrap_consumer
-from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File, Member
+from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File, RecordedMember
 from kafka_assignors.integration.topics import create_topics
 
 from .result import Result, WrongAnswer, in_turns
@@ -183,7 +183,7 @@ def _apart(way: str, count: int, turns: int, folder: Path) -> Result:
 
     def with_it() -> float:
         consumer = Recorded(records)
-        member = Member(File(str(folder / "apart")), "kafka-python", lambda: "m")
+        member = RecordedMember(File(str(folder / "apart")), "kafka-python", lambda: "m")
         member._started = True
         consumer._coordinator._kafka_assignors_member = member
         return float(consumer.read(way))

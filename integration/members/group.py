@@ -119,8 +119,8 @@ class MemberGroup(MemberFaults):
     @property
     def longest_session_ms(self) -> int | None:
         """The longest session timeout of the running members; None if there are none, or one has not told its own."""
-        told = [process.session_ms for process in self._members]
-        return None if None in told else max((ms for ms in told if ms is not None), default=None)
+        sessions = [process.session_ms for process in self._members]
+        return None if None in sessions else max((ms for ms in sessions if ms is not None), default=None)
 
     @property
     def broker_assigned(self) -> bool:

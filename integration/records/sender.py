@@ -125,7 +125,7 @@ def send(  # seven settings of one send; the optional ones are keywords
         return channel.sent
 
 
-def read_back(
+def read_back(  # seven settings of one reading; the optional ones are keywords
     bootstrap: str | Connection,
     folder: Path,
     run: str,
@@ -488,8 +488,8 @@ def _value_id(value: bytes | None) -> str | None:
 def _id_within(record: Any, wanted: re.Pattern[bytes]) -> str | None:
     """The first id of an input in an output's value, key or headers."""
     for part in (record.value, record.key, *(value for _, value in record.headers)):
-        if part and (found := wanted.search(part)):
-            return found[0].decode()
+        if part and (match := wanted.search(part)):
+            return match[0].decode()
     return None
 
 

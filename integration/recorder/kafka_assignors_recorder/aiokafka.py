@@ -11,7 +11,7 @@ import functools
 import weakref
 
 from .calls import recorded, recorded_async, require
-from .record import MEMBER, Member, say
+from .record import MEMBER, RecordedMember, say
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LATEST_S = 0.02
 """Records that were handed out one by one are written after at most this time."""
 
 
-def _start(member: Member, coordinator: Any) -> None:
+def _start(member: RecordedMember, coordinator: Any) -> None:
     subscription, pattern = coordinator._subscription, coordinator._subscription.subscribed_pattern
     names = [str(assignor.name) for assignor in coordinator._assignors]
     settings = {
@@ -38,7 +38,7 @@ def _start(member: Member, coordinator: Any) -> None:
     member.start(subscription.topics or (), names, [f"{_CLIENT}:{name}" for name in names], settings, **more)
 
 
-def _preparing(member: Member, coordinator: Any, previous_assignment: Any) -> Steps:
+def _preparing(member: RecordedMember, coordinator: Any, previous_assignment: Any) -> Steps:
     """A rebalance begins: a member gives up all partitions, after a last auto-commit."""
     _start(member, coordinator)
     gone = set() if previous_assignment is None else set(previous_assignment.tps)
@@ -50,7 +50,7 @@ def _preparing(member: Member, coordinator: Any, previous_assignment: Any) -> St
 
 
 def _completing(
-    decode: Callable[[Any], Any], member: Member, _: Any,
+    decode: Callable[[Any], Any], member: RecordedMember, _: Any,
     generation: Any, member_id: Any, protocol: Any, member_assignment_bytes: Any,  # noqa: ARG001 - the client's names
 ) -> Steps:  # fmt: skip
     """A member adopts its assignment, from where on it may read."""
@@ -61,7 +61,7 @@ def _completing(
     yield
 
 
-def _committing(member: Member, _: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
+def _committing(member: RecordedMember, _: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
     """The client sends a commit."""
     committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in offsets.items()]
     if not committed:
@@ -74,14 +74,14 @@ def _committing(member: Member, _: Any, assignment: Any, offsets: Any) -> Steps:
         member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
 
 
-def _leaving(member: Member, coordinator: Any) -> Steps:
+def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
     """A consumer that is closed leaves; one that is idle leaves too, and joins again."""
     if coordinator._closing.done():
         member.tell("stop")  # before it leaves, as another member may begin before the answer comes
     yield
 
 
-def _unsubscribing(member: Member, consumer: Any) -> Steps:
+def _unsubscribing(member: RecordedMember, consumer: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
     before = set(consumer._subscription.assigned_partitions())
     if not before or not consumer._subscription.partitions_auto_assigned():
@@ -91,7 +91,7 @@ def _unsubscribing(member: Member, consumer: Any) -> Steps:
     member.callback("revoke", "end", before)
 
 
-def _seeking(member: Member, *_: Any, **__: Any) -> Steps:
+def _seeking(member: RecordedMember, *_: Any, **__: Any) -> Steps:
     """Records before it are written before those after it."""
     member.flush()
     yield
@@ -126,7 +126,7 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         original(self, *args, **kwargs)
         try:
             if self.group_id == group:
-                member = Member(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
+                member = RecordedMember(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
                 weakref.finalize(self, member.guarded, member.flush)
                 setattr(self, MEMBER, member)
         except Exception as error:
@@ -165,7 +165,7 @@ def wrap_consumer(module: Any) -> None:
         setattr(cls, name, recorded_async(getattr(cls, name), _seeking, _of_consumer))
 
 
-def _hand_out_one(member: Member, record: Any) -> None:
+def _hand_out_one(member: RecordedMember, record: Any) -> None:
     member.pending.append(record)
     if len(member.pending) >= member.limit:
         member.check()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from .record import Member
+    from .record import RecordedMember
 
     Steps = Generator[None, BaseException | None, None]
     """What is recorded of a call: it yields where the method runs, and then gets its exception or None.
@@ -28,7 +28,7 @@ class Course:
         subject, given, named: The coordinator or consumer, and the arguments of its method.
     """
 
-    def __init__(self, member: Member | None, steps: Any, subject: Any, given: Any, named: Any) -> None:
+    def __init__(self, member: RecordedMember | None, steps: Any, subject: Any, given: Any, named: Any) -> None:
         self._member, self._running = member, None
         if member is not None:
             self._running = member.guarded(self._begin, steps, member, subject, *given, **named)

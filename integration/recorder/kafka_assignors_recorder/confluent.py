@@ -6,17 +6,18 @@ itself in a thread of its own: when such a commit began is not seen, only that i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import struct
 import time
 import weakref
 
 from .calls import require
-from .record import MEMBER, SETTINGS, Member, by_partition, say
+from .record import MEMBER, SETTINGS, RecordedMember, by_partition, say
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from .record import File
@@ -31,7 +32,7 @@ _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
 
 
 class _Seen:
-    """A record as `Member` reads it; the service may replace key and value of its message."""
+    """A record as `RecordedMember` reads it; the service may replace key and value of its message."""
 
     __slots__ = ("offset", "partition", "serialized_key_size", "serialized_value_size", "topic")
 
@@ -59,11 +60,12 @@ class _Group:
     Args:
         file: Where the events go.
         settings: Its configuration.
+        plain: Whether it is no subclass of the service's or the client's, which may replace keys and values.
     """
 
-    def __init__(self, file: File, settings: Any) -> None:
-        self.member = Member(file, _CLIENT, lambda: self._member_id, _seen)
-        self._settings, self._member_id = settings, ""
+    def __init__(self, file: File, settings: Any, *, plain: bool) -> None:
+        self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, _seen)
+        self._settings, self._member_id, self.plain = settings, "", plain
         self._owned: set[Any] = set()
         self._sent: list[Any] = []  # commits of the service whose outcome is not known
         self._closed = False
@@ -135,23 +137,23 @@ class _Group:
             error: The commit's own.
             since_ns: When the service began it, if that was not told; None: it is in `commit_begins`, or the client's.
         """
-        told = [tp for tp in partitions or () if tp.offset >= 0]
-        places = frozenset((tp.topic, tp.partition, tp.offset) for tp in told)
+        rows = [tp for tp in partitions or () if tp.offset >= 0]
+        places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
         if places in self._sent:
             self._sent.remove(places)
         else:
             # One that the client makes when a partition goes is told after that; the coordinator's log has it.
             own = since_ns is not None
-            told = [tp for tp in told if own or error or tp.error or (tp.topic, tp.partition) in self._owned]
-            places = frozenset((tp.topic, tp.partition, tp.offset) for tp in told)
+            rows = [tp for tp in rows if own or error or tp.error or (tp.topic, tp.partition) in self._owned]
+            places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
             if places:
                 self.member.commit("begin", places, since_ns if own else self.idle_ns)
-        self.outcome(told, error)
+        self.outcome(rows, error)
 
-    def outcome(self, told: Any, error: Any) -> None:
+    def outcome(self, rows: Any, error: Any) -> None:
         """Which partitions of a commit were accepted, and which refused."""
-        refused = [tp for tp in told if error or tp.error]
-        accepted = [tp for tp in told if not (error or tp.error)]
+        refused = [tp for tp in rows if error or tp.error]
+        accepted = [tp for tp in rows if not (error or tp.error)]
         if accepted:
             self.member.commit("ok", [(tp.topic, tp.partition, tp.offset) for tp in accepted])
         if refused:
@@ -195,20 +197,23 @@ def _named(names: Any, given: Any, more: Any) -> dict[str, Any]:
     return {**dict(zip(names, given)), **more}  # noqa: B905 - Python 3.9
 
 
-def wrap_consumer(file: File, group_id: str, module: Any) -> None:
-    """Replace confluent-kafka's Consumer by a subclass that records; its own methods can't be changed."""
-    base = module.Consumer
-    require(base, ("subscribe", "poll", "consume", "commit", "close", "consumer_group_metadata"), _CLIENT)
+class _Recording:
+    """Stands before the client's Consumer, and records what passes between it and the service.
 
-    def group_of(consumer: Any) -> Any:
-        return getattr(consumer, MEMBER, None)
+    Attributes:
+        place: Where the events go, and the group whose members are recorded.
+    """
 
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    place: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        setattr(self, MEMBER, None)
         try:
             settings = {**(args[0] if args else {}), **kwargs}
+            file, group_id = self.place
             own = settings.get("on_commit")
             if settings.get("group.id") == group_id and ("on_commit" not in settings or callable(own)):
-                group = _Group(file, settings)
+                group = _Group(file, settings, plain=type(self).__mro__[1] is _Recording)
                 weakref.finalize(self, group.member.guarded, group.member.flush)
                 setattr(self, MEMBER, group)
                 # As it was given: one part of the settings may be a dictionary, the other one keywords.
@@ -219,37 +224,37 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
                     kwargs["on_commit"] = _telling_commits(group, own)
         except Exception as error:
             say(f"a consumer is not recorded: {error!r}")
-        base.__init__(self, *args, **kwargs)
+        super().__init__(*args, **kwargs)
 
-    def subscribe(self: Any, *args: Any, **kwargs: Any) -> Any:
-        group = group_of(self)
+    def subscribe(self, *args: Any, **kwargs: Any) -> Any:
+        client: Any = super()
+        group = getattr(self, MEMBER)
         named = _named(_SUBSCRIBE, args, kwargs)
         callbacks = {name: named.get(name) for name in _SUBSCRIBE[1:]}
         if group is None or any(name in named and not callable(given) for name, given in callbacks.items()):
-            return base.subscribe(self, *args, **kwargs)  # which raises
+            return client.subscribe(*args, **kwargs)  # which raises
         group.member.guarded(group.start, named.get("topics", ()))
         on_lost = callbacks["on_lost"] or callbacks["on_revoke"]  # as the client falls back
         named["on_assign"] = _rebalancing(group, "assigned", callbacks["on_assign"])
         named["on_revoke"] = _rebalancing(group, "revoke", callbacks["on_revoke"])
         named["on_lost"] = _rebalancing(group, "lost", on_lost)
-        return base.subscribe(self, **named)
+        return client.subscribe(**named)
 
-    original_poll = base.poll
-
-    def poll(self: Any, *args: Any, **kwargs: Any) -> Any:
-        group = group_of(self)
+    def poll(self, *args: Any, **kwargs: Any) -> Any:
+        client: Any = super()
+        group = getattr(self, MEMBER)
         if group is None:
-            return original_poll(self, *args, **kwargs)
+            return client.poll(*args, **kwargs)
         member = group.member
-        message = original_poll(self, 0) if member.pending else None
+        message = client.poll(0) if member.pending else None
         if message is None:
             member.guarded(member.flush)  # before it waits
-            message = original_poll(self, *args, **kwargs)
+            message = client.poll(*args, **kwargs)
         if message is None:
             group.idle_ns = time.monotonic_ns()
             return None
         pending = member.pending
-        if type(self) is recording:
+        if group.plain:
             pending.append(message)
         elif message.error() is None:
             pending.append(_Seen(message))  # now: a subclass may replace key and value
@@ -257,29 +262,31 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
             member.guarded(member.check)
         return message
 
-    def consume(self: Any, *args: Any, **kwargs: Any) -> Any:
-        group = group_of(self)
+    def consume(self, *args: Any, **kwargs: Any) -> Any:
+        client: Any = super()
+        group = getattr(self, MEMBER)
         if group is None:
-            return base.consume(self, *args, **kwargs)
+            return client.consume(*args, **kwargs)
         group.member.guarded(group.member.flush)
-        messages = base.consume(self, *args, **kwargs)
+        messages = client.consume(*args, **kwargs)
         if messages:
             group.member.guarded(lambda: group.member.hand_out(by_partition(_seen(messages))))
         else:
             group.idle_ns = time.monotonic_ns()
         return messages
 
-    def commit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        group = group_of(self)
+    def commit(self, *args: Any, **kwargs: Any) -> Any:
+        client: Any = super()
+        group = getattr(self, MEMBER)
         if group is None:
-            return base.commit(self, *args, **kwargs)
+            return client.commit(*args, **kwargs)
         guarded, since_ns = group.member.guarded, time.monotonic_ns()
         named = _named(_COMMIT, args, kwargs)
         asynchronous = bool(named.get("asynchronous", named.get("async", True)))
         offsets = guarded(_offsets, **named)
         guarded(group.commit_begins, offsets, asynchronous)
         try:
-            answer = base.commit(self, *args, **kwargs)
+            answer = client.commit(*args, **kwargs)
         except BaseException as error:
             guarded(group.commit_fails, offsets, asynchronous, error)
             raise
@@ -290,35 +297,57 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
                 guarded(group.committed, answer, None, since_ns)
         return answer
 
-    def flushing(name: str) -> Any:
-        original = getattr(base, name)
+    def seek(self, *args: Any, **kwargs: Any) -> Any:
+        _flush(self)
+        client: Any = super()
+        return client.seek(*args, **kwargs)
 
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            group = group_of(self)
-            if group is not None:  # records before it are written before those after it
-                group.member.guarded(group.member.flush)
-            return original(self, *args, **kwargs)
+    def assign(self, *args: Any) -> Any:
+        _flush(self)
+        client: Any = super()
+        return client.assign(*args)
 
-        return method
+    def incremental_assign(self, *args: Any) -> Any:
+        _flush(self)
+        client: Any = super()
+        return client.incremental_assign(*args)
 
-    def closing(name: str) -> Any:
-        original = getattr(base, name)
+    def close(self) -> Any:
+        client: Any = super()
+        with _closing(self):
+            return client.close()
 
-        def method(self: Any, *args: Any) -> Any:
-            group = group_of(self)
-            try:
-                return original(self, *args)
-            finally:
-                if group is not None:
-                    group.member.guarded(group.close)
 
-        return method
+def _exit(self: Any, *args: object) -> Any:
+    client: Any = super(_Recording, self)
+    with _closing(self):
+        return client.__exit__(*args)
 
-    made = {
-        "__init__": init, "subscribe": subscribe, "poll": poll, "consume": consume, "commit": commit,
-        **{name: flushing(name) for name in ("seek", "assign", "incremental_assign") if hasattr(base, name)},
-        **{name: closing(name) for name in ("close", "__exit__") if hasattr(base, name)},
-    }  # fmt: skip
-    methods = {name: functools.wraps(getattr(base, name))(method) for name, method in made.items()}
-    recording = type(base.__name__, (base,), {"__module__": base.__module__, "__doc__": base.__doc__, **methods})
-    module.Consumer = recording
+
+def _flush(consumer: Any) -> None:
+    """Write the records before a change of position before those after it."""
+    group = getattr(consumer, MEMBER)
+    if group is not None:
+        group.member.guarded(group.member.flush)
+
+
+@contextlib.contextmanager
+def _closing(consumer: Any) -> Iterator[None]:
+    group = getattr(consumer, MEMBER)
+    try:
+        yield
+    finally:
+        if group is not None:
+            group.member.guarded(group.close)
+
+
+def wrap_consumer(file: File, group_id: str, module: Any) -> None:
+    """Replace confluent-kafka's Consumer by a subclass that records; its own methods can't be changed."""
+    client = module.Consumer
+    methods = {name: method for name, method in vars(_Recording).items() if callable(method)}
+    require(client, [*methods, "consumer_group_metadata"], _CLIENT)
+    if hasattr(client, "__exit__"):  # since 2.13
+        methods["__exit__"] = _exit
+    looks = {name: functools.wraps(getattr(client, name))(method) for name, method in methods.items()}
+    same = {"__module__": client.__module__, "__doc__": client.__doc__, "place": (file, group_id)}
+    module.Consumer = type(client.__name__, (_Recording, client), {**looks, **same})

@@ -6,7 +6,7 @@ import functools
 import weakref
 
 from .calls import recorded, recorded_async, require
-from .record import MEMBER, Member, say
+from .record import MEMBER, RecordedMember, say
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _CLIENT = "kafka-python"
 _CALLBACKS = {"on_partitions_revoked": "revoke", "on_partitions_assigned": "assigned", "on_partitions_lost": "lost"}
 
 
-def _start(member: Member, coordinator: Any) -> None:
+def _start(member: RecordedMember, coordinator: Any) -> None:
     subscription, pattern = coordinator._subscription, coordinator._subscription.subscribed_pattern
     assignors = list(coordinator._assignors.values())
     ours = [type(assignor).__module__.startswith("kafka_assignors.") for assignor in assignors]
@@ -33,7 +33,7 @@ def _start(member: Member, coordinator: Any) -> None:
     member.start(subscription.subscription or (), names, given, coordinator.config, **more)
 
 
-def _preparing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
+def _preparing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> Steps:
     """A rebalance begins: an eager member gives up all partitions; a removed member has lost them."""
     _start(member, coordinator)
     before, lost = _owned(coordinator), coordinator._generation.is_lost()
@@ -45,7 +45,7 @@ def _preparing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
 
 
 def _completing(
-    decode: Callable[[Any], Any], member: Member, coordinator: Any,
+    decode: Callable[[Any], Any], member: RecordedMember, coordinator: Any,
     generation: Any, member_id: Any, protocol: Any, member_assignment_bytes: Any,  # noqa: ARG001 - the client's names
 ) -> Steps:  # fmt: skip
     """A member adopts its assignment."""
@@ -64,7 +64,7 @@ def _completing(
             member.callback(name, edge, changed)
 
 
-def _closing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
+def _closing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> Steps:
     """A member gives up its partitions to leave."""
     before = _owned(coordinator)
     if not before or not _silent(coordinator) or not coordinator._subscription.partitions_auto_assigned():
@@ -75,7 +75,7 @@ def _closing(member: Member, coordinator: Any, *_: Any, **__: Any) -> Steps:
     member.callback(name, "end", before)
 
 
-def _calling(member: Member, _: Any, method_name: Any, arg: Any) -> Steps:
+def _calling(member: RecordedMember, _: Any, method_name: Any, arg: Any) -> Steps:
     """The client calls the service's rebalance listener."""
     name = _CALLBACKS.get(method_name)
     if name is None:
@@ -86,7 +86,7 @@ def _calling(member: Member, _: Any, method_name: Any, arg: Any) -> Steps:
     member.callback(name, "end", partitions)
 
 
-def _committing(member: Member, _: Any, offsets: Any) -> Steps:
+def _committing(member: RecordedMember, _: Any, offsets: Any) -> Steps:
     """The client sends a commit."""
     committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in (offsets or {}).items()]
     if not committed:
@@ -99,7 +99,7 @@ def _committing(member: Member, _: Any, offsets: Any) -> Steps:
         member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
 
 
-def _unsubscribing(member: Member, consumer: Any, *_: Any, **__: Any) -> Steps:
+def _unsubscribing(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
     coordinator = consumer._coordinator
     before = _owned(coordinator)
@@ -111,7 +111,7 @@ def _unsubscribing(member: Member, consumer: Any, *_: Any, **__: Any) -> Steps:
     member.callback(name, "end", before)
 
 
-def _stopping(member: Member, consumer: Any, *_: Any, **__: Any) -> Steps:
+def _stopping(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
     """The service closes its consumer."""
     if consumer._closed:
         return
@@ -163,7 +163,7 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         original(self, *args, **kwargs)
         try:
             if self.group_id == group:
-                member = Member(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
+                member = RecordedMember(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
                 weakref.finalize(self, member.guarded, member.flush)  # also at exit, of a consumer that is not closed
                 setattr(self, MEMBER, member)
         except Exception as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MEMBER = "_kafka_assignors_member"
-"""The attribute that holds the `Member` of a client's object."""
+"""The attribute that holds the `RecordedMember` of a client's object."""
 SETTINGS = ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms")
 """What a ``start`` tells of the client's configuration, by kafka-python's names."""
 _FLUSH_NS = 20_000_000
@@ -97,7 +97,7 @@ class File:
         self._pid, self._place = pid, (status.st_dev, status.st_ino)
 
 
-class Member:
+class RecordedMember:
     """What a consumer in the group does, as events.
 
     Args:

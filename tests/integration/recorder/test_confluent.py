@@ -84,6 +84,12 @@ class Client(Recording):
             def seek(self, place: Any) -> Any:
                 return client.do("seek", self)
 
+            def assign(self, partitions: Any) -> Any:
+                return client.do("assign", self)
+
+            def incremental_assign(self, partitions: Any) -> Any:
+                return client.do("incremental_assign", self)
+
             def consumer_group_metadata(self) -> bytes:
                 generation, member_id = self.metadata
                 return b"CGMDv2:" + struct.pack("=i", generation) + GROUP.encode() + b"\0" + member_id + b"\0\1"
@@ -130,6 +136,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "consume": lambda consumer: consumer.consume(5, timeout=0.5),
     "commit": lambda consumer: consumer.commit(offsets=commits((1, 5))),
     "seek": lambda consumer: consumer.seek(Place("t", 1, 3)),
+    "assign": lambda consumer: consumer.assign([]),
+    "incremental_assign": lambda consumer: consumer.incremental_assign([]),
     "close": lambda consumer: consumer.close(),
 }
 ANSWERS = {"poll": Message(1, 3), "consume": [Message(1, 3)], "commit": None}
@@ -172,6 +180,17 @@ def test_the_class_looks_as_it_did(client: Client) -> None:
     assert issubclass(made, client.original)
     assert (made.__name__, made.__module__, made.__doc__) == ("Consumer", __name__, "The client's own words.")
     assert made.poll.__name__ == "poll"
+
+
+def test_a_client_of_another_version_is_used_as_it_is(client: Client, tmp_path: Path) -> None:
+    methods = {name: method for name, method in vars(client.original).items() if name not in ("__exit__", "__dict__")}
+    made = SimpleNamespace(Consumer=type("Consumer", (), methods))
+    confluent.wrap_consumer(File(str(tmp_path / "other")), GROUP, made)
+    assert not hasattr(made.Consumer, "__exit__")
+
+    gone = SimpleNamespace(Consumer=type("Consumer", (), {"poll": print}))
+    with pytest.raises(AttributeError, match="this version of confluent-kafka lacks subscribe, "):
+        confluent.wrap_consumer(File(str(tmp_path / "other")), GROUP, gone)
 
 
 @pytest.mark.parametrize("own", [None, print])
