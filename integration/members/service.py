@@ -41,6 +41,9 @@ _UNSEEN = f"no consumer of it has joined the group so far that the recorder sees
 _LONGEST = 300
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SECOND = "its process has a second consumer in the group; one member per process is judged"
+_UNSEEN_READS = (
+    "it commits offsets of records that the recorder did not see it read, so not all of its reading is known"
+)
 _STRANGE = "its record has lines that the recorder did not write; they are ignored"
 _OURS = frozenset((*COMMON, "consumer")) - {"kind", "ts_ns", "mono_ns", "pid", "member_id"}
 """Fields that only the harness writes, and the one that only it reads."""
@@ -55,7 +58,7 @@ _FIELDS: Mapping[str, Sequence[tuple[str, type]]] = {
     "error": (("error", str), ("message", str)),
 }
 """Kinds of rows, and their fields' types."""
-_PLACED = {"consume": ("last",)}
+_PLACED = {"consume": ("last",), "commit_begin": ("offset",)}
 """Kind -> what its topic-partitions have beside topic and partition, if the harness reads it."""
 
 
@@ -136,6 +139,8 @@ class ServiceProcess(MemberProcess):
         self._read: dict[Path, int] = {}
         self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
         self._objections: set[str] = set()
+        self._read_to: dict[tuple[str, int], int] = {}
+        self._committed_to: dict[tuple[str, int], int] = {}
         filled = service.filled(config)
         self._promised: dict[str, Any] = {} if config.output is None else {"output": config.output}
         if config.output is not None and not service.exactly_once:
@@ -218,8 +223,21 @@ class ServiceProcess(MemberProcess):
             if kind == "start":
                 given["config"] = {**row["config"], **self._promised}
             self.take(self._writer.write(**{**given, "client": self._client}))
+            self._compare(row)
         elif not first:
             self._object("SecondConsumer", _SECOND)
+
+    def _compare(self, row: Mapping[str, Any]) -> None:
+        """Object to commits that advance further than what it was seen reading: a framework may bypass its client."""
+        for place in row.get("offsets", ()):
+            tp = place["topic"], place["partition"]
+            if row["kind"] == "consume":
+                self._read_to[tp] = max(self._read_to.get(tp, 0), place["last"] + 1)
+            elif row["kind"] == "commit_begin":
+                before = self._committed_to.get(tp, place["offset"])  # the first may be where it began
+                if place["offset"] > max(before, self._read_to.get(tp, 0)):
+                    self._object("UnseenReads", _UNSEEN_READS)
+                self._committed_to[tp] = place["offset"]
 
     def _object(self, error: str, message: str) -> None:
         """Tell once that rows of a kind are not taken over."""
@@ -245,8 +263,12 @@ def _row(line: bytes) -> dict[str, Any] | None:
     if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
         return None
     places = (*row.get("partitions", ()), *row.get("offsets", ()))
+    numbers = ("partition", *_PLACED.get(kind, ()))
     if not all(
-        isinstance(place, dict) and {"topic", "partition", *_PLACED.get(kind, ())} <= set(place) for place in places
+        isinstance(place, dict)
+        and isinstance(place.get("topic"), str)
+        and all(isinstance(place.get(name), int) for name in numbers)
+        for place in places
     ):
         return None
     return row

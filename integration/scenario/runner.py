@@ -120,20 +120,15 @@ def run_scenario(  # options of one run, given by name
                         send()  # not earlier: by default a new group begins at the end of its topics
                     if on_step:
                         on_step(*steps[-1])
-            members.drain(timeout_s, committed=scenario.output is not None and service is None)
+            # What a service has read and not committed it may not have worked on yet.
+            members.drain(timeout_s, committed=scenario.output is not None)
             if scenario.output is not None:
                 if service is not None:
                     members.end_members()  # what they have not sent yet, they send before they end
                 sender = None if service is None or stage.sender is None else stage.sender.id
                 read_back(
-                    broker.connection,
-                    folder,
-                    run,
-                    [scenario.output],
-                    committed=True,
-                    timeout_s=timeout_s,
-                    sender=sender,
-                )
+                    broker.connection, folder, run, [scenario.output], committed=True, timeout_s=timeout_s, sender=sender,
+                )  # fmt: skip
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
         except HarnessError as error:  # the verdict over this history isn't true

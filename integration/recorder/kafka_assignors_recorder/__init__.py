@@ -62,6 +62,11 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
 
         wrap_coordinator(file, group, module)
 
+    def aiokafka_fetcher(module: Any) -> None:
+        from .aiokafka import wrap_fetcher
+
+        wrap_fetcher(module)
+
     def aiokafka_consumer(module: Any) -> None:
         from .aiokafka import wrap_consumer
 
@@ -72,5 +77,6 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
         "kafka.consumer.group": kafka_python_consumer,
         "confluent_kafka.cimpl": confluent,
         "aiokafka.consumer.group_coordinator": aiokafka,
+        "aiokafka.consumer.fetcher": aiokafka_fetcher,
         "aiokafka.consumer.consumer": aiokafka_consumer,
     }

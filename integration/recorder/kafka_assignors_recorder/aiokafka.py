@@ -129,6 +129,7 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
                 member = RecordedMember(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
                 weakref.finalize(self, member.guarded, member.flush)
                 setattr(self, MEMBER, member)
+                setattr(self._subscription, MEMBER, member)  # which the fetcher has too
         except Exception as error:
             say(f"a consumer is not recorded: {error!r}")
 
@@ -137,28 +138,34 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         setattr(cls, name, recorded_async(getattr(cls, name), steps, _of_coordinator))
 
 
-def wrap_consumer(module: Any) -> None:
-    """Wrap aiokafka's AIOKafkaConsumer: the records that it hands out."""
-    cls = module.AIOKafkaConsumer
-    many_original, one_original = cls.getmany, cls.getone
+def wrap_fetcher(module: Any) -> None:
+    """Wrap aiokafka's Fetcher: the records that it hands out. Frameworks ask it, and not the consumer."""
+    cls = module.Fetcher
+    require(cls, ("fetched_records", "next_record"), _CLIENT)
+    many_original, one_original = cls.fetched_records, cls.next_record
 
     @functools.wraps(many_original)
-    async def getmany(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def fetched_records(self: Any, *args: Any, **kwargs: Any) -> Any:
         batches = await many_original(self, *args, **kwargs)
-        member = _of_consumer(self)
+        member = getattr(self._subscriptions, MEMBER, None)
         if batches and member is not None:
             member.guarded(member.hand_out, batches.values())
         return batches
 
     @functools.wraps(one_original)
-    async def getone(self: Any, *args: Any, **kwargs: Any) -> Any:  # an iterator calls it, too
+    async def next_record(self: Any, *args: Any, **kwargs: Any) -> Any:
         record = await one_original(self, *args, **kwargs)
-        member = _of_consumer(self)
+        member = getattr(self._subscriptions, MEMBER, None)
         if member is not None:
             member.guarded(_hand_out_one, member, record)
         return record
 
-    cls.getmany, cls.getone = getmany, getone
+    cls.fetched_records, cls.next_record = fetched_records, next_record
+
+
+def wrap_consumer(module: Any) -> None:
+    """Wrap aiokafka's AIOKafkaConsumer: what changes its position or ends its membership."""
+    cls = module.AIOKafkaConsumer
     cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, _of_consumer)
     cls.seek = recorded(cls.seek, _seeking, _of_consumer)
     for name in ("seek_to_beginning", "seek_to_end", "seek_to_committed"):

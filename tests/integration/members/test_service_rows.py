@@ -146,6 +146,33 @@ def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: 
     assert sorted(recorded.kinds()) == ["error", "generation", "start"]
 
 
+@pytest.mark.parametrize(
+    ("reads", "commits", "unseen"),
+    [
+        ([(0, 4)], [5], False),
+        ([], [5], False),
+        ([], [5, 5], False),
+        ([], [5, 3], False),
+        ([], [5, 6], True),
+        ([(5, 5)], [5, 6, 7], True),
+        ([(5, 8)], [5, 6, 9], False),
+    ],
+)
+def test_commits_beyond_what_it_was_seen_reading_are_told(
+    reads: list[tuple[int, int]], commits: list[int], unseen: bool, recorded: Recorded
+) -> None:
+    """The first commit may be of where it began."""
+    recorded.start()
+    for first, last in reads:
+        run = {"topic": "t", "partition": 0, "first": first, "last": last, "count": 1 + last - first, "bytes": 0}
+        recorded.write("consume", offsets=[run])
+    for offset in commits:
+        recorded.write("commit_begin", offsets=[{"topic": "t", "partition": 0, "offset": offset}])
+
+    assert ("error" in recorded.kinds()) == unseen
+    assert ("did not see it read" in recorded.process.incomplete) == unseen
+
+
 def test_its_session_is_known_once_it_tells(recorded: Recorded) -> None:
     assert recorded.process.session_ms is None
 

@@ -47,16 +47,27 @@ class Client(Recording):
             async def _maybe_leave_group(self) -> Any:
                 return does("leave", self)
 
+        class Fetcher:
+            def __init__(self, subscriptions: Any) -> None:
+                self._subscriptions = subscriptions
+
+            async def fetched_records(self, partitions: Any, timeout: float = 0) -> Any:
+                return does("getmany", self)
+
+            async def next_record(self, partitions: Any) -> Any:
+                return does("getone", self)
+
         class AIOKafkaConsumer:
             def __init__(self, **settings: Any) -> None:
                 self._coordinator = GroupCoordinator(**settings)
                 self._subscription = self._coordinator._subscription
+                self._fetcher = Fetcher(self._subscription)
 
             async def getmany(self, *partitions: Any, timeout_ms: int = 0) -> Any:
-                return does("getmany", self)
+                return await self._fetcher.fetched_records(partitions, timeout_ms)
 
             async def getone(self, *partitions: Any) -> Any:
-                return does("getone", self)
+                return await self._fetcher.next_record(partitions)
 
             def unsubscribe(self) -> Any:
                 return does("unsubscribe", self)
@@ -72,11 +83,13 @@ class Client(Recording):
         self.module = SimpleNamespace(
             GroupCoordinator=GroupCoordinator,
             AIOKafkaConsumer=AIOKafkaConsumer,
+            Fetcher=Fetcher,
             ConsumerProtocol=SimpleNamespace(
                 ASSIGNMENT=SimpleNamespace(decode=lambda data: SimpleNamespace(partitions=lambda: places(data)))
             ),
         )
         aiokafka.wrap_coordinator(File(str(prefix)), GROUP, self.module)
+        aiokafka.wrap_fetcher(self.module)
         aiokafka.wrap_consumer(self.module)
 
     def consumer(self, **settings: Any) -> Any:
