@@ -86,10 +86,11 @@ def test_a_live_group_is_planned(
 
 
 @pytest.mark.broker
-def test_the_worker_of_the_page_passes_as_a_service(kafka_broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", ["import KafkaConsumer", "import Consumer", "import AIOKafkaConsumer"])
+def test_a_worker_of_the_page_passes_as_a_service(word: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """The line of the page, with a shorter scenario: without a kill, whose session would take 45 s."""
     page = "docs/service.md"
-    (tmp_path / "worker.py").write_text(example(page, "KafkaConsumer"), "utf-8")
+    (tmp_path / "worker.py").write_text(example(page, word), "utf-8")
     steps = [
         {"name": "two join", "actions": [{"join": "m1"}, {"join": "m2"}]},
         {"name": "m2 leaves", "actions": [{"leave": "m2"}]},
@@ -129,7 +130,9 @@ def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path
 def test_the_example_of_a_service_in_pytest_passes(kafka_broker: Broker, tmp_path: Path) -> None:
     """With the worker of the page, whose session would take 45 s after the kill."""
     page = "docs/service.md"
-    worker = example(page, "KafkaConsumer").replace("group_id=group,", "group_id=group, session_timeout_ms=10_000,")
+    worker = example(page, "import KafkaConsumer").replace(
+        "group_id=group,", "group_id=group, session_timeout_ms=10_000,"
+    )
     (tmp_path / "worker.py").write_text(worker, "utf-8")
     code = example(page, "service.roll()").replace('"python ', f'"{sys.executable} ')
 

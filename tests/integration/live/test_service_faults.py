@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
-from tests.support.live.services import FAULTS, PROGRAMS, SOUND
+from tests.support.live.services import BROKER_ASSIGNED, FAULTS, PROGRAMS, PROGRAMS_OF_BROKER, SOUND
+from tests.support.pages import PAGES
 
 pytestmark = [
     pytest.mark.broker,
@@ -30,7 +32,7 @@ FOUND_BY = {"seeks back": "C2"}
 def played(client: str, fault: str, broker: Broker, folder: Path) -> tuple[GroupResult, ServiceView]:
     """The verdict of churn with processes of a client's service."""
     worker = folder / "worker.py"
-    worker.write_text(PROGRAMS[client], "utf-8")
+    worker.write_text({**PROGRAMS, **PROGRAMS_OF_BROKER}[client], "utf-8")
     command = (sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{output}", fault)
     what = of_service(SCENARIOS["churn"], {f"{folder.name}-orders": 6}, output=(f"{folder.name}-done", 3))
     with Sandbox(broker.connection) as sandbox:
@@ -41,13 +43,27 @@ def played(client: str, fault: str, broker: Broker, folder: Path) -> tuple[Group
     return judged(ran), service_view(History.load(ran.folder))
 
 
-@pytest.mark.parametrize("client", PROGRAMS)
-def test_a_sound_service_is_true_by_twenty_laws(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+def laws_of(client: str, word: str) -> set[str]:
+    """The laws that the page's table has this word for, in a client's column."""
+    rows = [line.strip("| ").split(" | ") for line in PAGES["docs/service.md"].splitlines() if line.startswith("| ")]
+    ((at, head),) = ((at, row) for at, row in enumerate(rows) if row[0] == "laws")
+    table = takewhile(lambda row: len(row) == len(head), rows[at + 1 :])
+    column = head.index(client)
+    return {law for row in table if row[column] == word for law in row[0].split(", ")}
+
+
+# long: a kill rests for the session that the broker sets
+@pytest.mark.parametrize("client", [*PROGRAMS, pytest.param(BROKER_ASSIGNED, marks=pytest.mark.long)])
+def test_a_sound_service_is_true_by_the_laws_of_the_page(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(client, SOUND, kafka_broker, tmp_path)
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
-    assert sum(times > 0 for times in verdict.checked.values()) >= 20
+    checked = {law for law, times in verdict.checked.items() if times}
+    assert len(checked) >= 20
+    assert laws_of(client, "yes") | laws_of(client, "with `--output`") <= checked
+    assert not laws_of(client, "–") & checked
+    assert len(laws_of(client, "yes")) > 15
     assert verdict.checked["X1"] == view.sent > 100
     assert (view.unread, view.without_output, view.unclosed) == (0, 0, ())
 

@@ -210,3 +210,11 @@ PROGRAMS = {
     "kafka-python": _BEGIN + _KAFKA_PYTHON, "confluent-kafka": _BEGIN + _CONFLUENT, "aiokafka": _BEGIN + _AIOKAFKA,
 }  # fmt: skip
 """Client -> the service's program."""
+
+BROKER_ASSIGNED = "confluent-kafka, `group.protocol=consumer`"
+"""The same in a group in which the broker assigns, and sets the timeouts."""
+PROGRAMS_OF_BROKER = {
+    BROKER_ASSIGNED: PROGRAMS["confluent-kafka"]
+    .replace('"session.timeout.ms": SESSION_MS,', '"group.protocol": "consumer",')
+    .replace('"heartbeat.interval.ms": BEAT_MS, ', "")
+}
