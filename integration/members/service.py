@@ -229,12 +229,15 @@ class ServiceProcess(MemberProcess):
 
     def _compare(self, row: Mapping[str, Any]) -> None:
         """Object to commits that advance further than what it was seen reading: a framework may bypass its client."""
+        if row["kind"] == "assigned_begin":
+            for place in row["partitions"]:  # its first commit may be of where another member ended
+                self._committed_to.pop((place["topic"], place["partition"]), None)
         for place in row.get("offsets", ()):
             tp = place["topic"], place["partition"]
             if row["kind"] == "consume":
                 self._read_to[tp] = max(self._read_to.get(tp, 0), place["last"] + 1)
             elif row["kind"] == "commit_begin":
-                before = self._committed_to.get(tp, place["offset"])  # the first may be where it began
+                before = self._committed_to.get(tp, place["offset"])
                 if place["offset"] > max(before, self._read_to.get(tp, 0)):
                     self._object("UnseenReads", _UNSEEN_READS)
                 self._committed_to[tp] = place["offset"]

@@ -173,6 +173,16 @@ def test_commits_beyond_what_it_was_seen_reading_are_told(
     assert ("did not see it read" in recorded.process.incomplete) == unseen
 
 
+def test_a_partition_that_comes_back_begins_where_another_member_ended(recorded: Recorded) -> None:
+    recorded.start()
+    for offset in (5, 50, 51):
+        place = {"topic": "t", "partition": 0}
+        recorded.write("assigned_begin", generation=offset, partitions=[place])
+        recorded.write("commit_begin", offsets=[{**place, "offset": offset}])
+
+    assert "error" not in recorded.kinds()
+
+
 def test_its_session_is_known_once_it_tells(recorded: Recorded) -> None:
     assert recorded.process.session_ms is None
 
