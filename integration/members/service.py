@@ -139,6 +139,7 @@ class ServiceProcess(MemberProcess):
         self._read: dict[Path, int] = {}
         self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
         self._objections: set[str] = set()
+        self._taken_at: dict[str, int] = {}
         self._read_to: dict[tuple[str, int], int] = {}
         self._committed_to: dict[tuple[str, int], int] = {}
         filled = service.filled(config)
@@ -207,6 +208,7 @@ class ServiceProcess(MemberProcess):
 
     def _take_row(self, path: Path, row: Mapping[str, Any]) -> None:
         source, kind = (path, row.get("consumer", 0)), row["kind"]
+        self._taken_at = {name: row[name] for name in ("mono_ns", "ts_ns")}
         first = self._source is None
         if first and kind == "start":
             self._source, self._client = source, row["client"]
@@ -247,7 +249,9 @@ class ServiceProcess(MemberProcess):
         if message not in self._objections:
             self._objections.add(message)
             self.incomplete = message
-            self.take(self._writer.write("error", client=self._client, error=error, fatal=False, message=message))
+            # When it was done, not when it is read: by then the member may have stopped.
+            fields: dict[str, Any] = {"client": self._client, "error": error, "message": message, **self._taken_at}
+            self.take(self._writer.write("error", fatal=False, **fields))
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

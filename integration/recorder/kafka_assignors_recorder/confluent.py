@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import struct
+import threading
 import time
 import weakref
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _CLIENT = "confluent-kafka"
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
 """librdkafka's, of the settings that are told."""
+_LATEST_S = 0.02
+"""Records that were handed out one by one are written after at most this time: the client may commit them by itself."""
 _METADATA = b"CGMDv2:"
 _COMMIT = ("message", "offsets", "async", "asynchronous")
 _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
@@ -70,6 +73,20 @@ class _Group:
         self._sent: list[Any] = []  # commits of the service whose outcome is not known
         self._closed = False
         self.idle_ns = 0  # when a poll last returned nothing
+        self.waiting, self._over = threading.Event(), threading.Event()
+        threading.Thread(target=self._write_soon, name="kafka-assignors recorder", daemon=True).start()
+
+    def _write_soon(self) -> None:
+        """Write the records that wait, as long as the consumer is there."""
+        while self.waiting.wait() and not self._over.wait(_LATEST_S):
+            self.waiting.clear()
+            self.member.guarded(self.member.flush)
+
+    def end(self) -> None:
+        """The consumer is gone, or the process ends."""
+        self._over.set()
+        self.waiting.set()
+        self.member.guarded(self.member.flush)
 
     def start(self, topics: Iterable[str]) -> None:
         """The consumer subscribes."""
@@ -214,7 +231,7 @@ class _Recording:
             own = settings.get("on_commit")
             if settings.get("group.id") == group_id and ("on_commit" not in settings or callable(own)):
                 group = _Group(file, settings, plain=type(self).__mro__[1] is _Recording)
-                weakref.finalize(self, group.member.guarded, group.member.flush)
+                weakref.finalize(self, group.end)
                 setattr(self, MEMBER, group)
                 # As it was given: one part of the settings may be a dictionary, the other one keywords.
                 if args:
@@ -260,6 +277,8 @@ class _Recording:
             pending.append(_Seen(message))  # now: a subclass may replace key and value
         if len(pending) >= member.limit:
             member.guarded(member.check)
+        if pending and not group.waiting.is_set():
+            group.waiting.set()
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:
@@ -281,6 +300,7 @@ class _Recording:
         if group is None:
             return client.commit(*args, **kwargs)
         guarded, since_ns = group.member.guarded, time.monotonic_ns()
+        guarded(group.member.flush)
         named = _named(_COMMIT, args, kwargs)
         asynchronous = bool(named.get("asynchronous", named.get("async", True)))
         offsets = guarded(_offsets, **named)
@@ -296,6 +316,11 @@ class _Recording:
             else:
                 guarded(group.committed, answer, None, since_ns)
         return answer
+
+    def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
+        _flush(self)
+        client: Any = super()
+        return client.store_offsets(*args, **kwargs)
 
     def seek(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
@@ -325,7 +350,7 @@ def _exit(self: Any, *args: object) -> Any:
 
 
 def _flush(consumer: Any) -> None:
-    """Write the records before a change of position before those after it."""
+    """Write the records before a change of position, or before they can be committed."""
     group = getattr(consumer, MEMBER)
     if group is not None:
         group.member.guarded(group.member.flush)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from kafka_assignors.integration.recorder.kafka_assignors_recorder import confluent
 from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File
 from tests.support.integration.recorded import GROUP, Recording
+from tests.support.waiting import until
 
 
 class Place(NamedTuple):
@@ -90,6 +92,9 @@ class Client(Recording):
             def incremental_assign(self, partitions: Any) -> Any:
                 return client.do("incremental_assign", self)
 
+            def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
+                return client.do("store_offsets", self)
+
             def consumer_group_metadata(self) -> bytes:
                 generation, member_id = self.metadata
                 return b"CGMDv2:" + struct.pack("=i", generation) + GROUP.encode() + b"\0" + member_id + b"\0\1"
@@ -138,13 +143,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "seek": lambda consumer: consumer.seek(Place("t", 1, 3)),
     "assign": lambda consumer: consumer.assign([]),
     "incremental_assign": lambda consumer: consumer.incremental_assign([]),
+    "store_offsets": lambda consumer: consumer.store_offsets(offsets=[]),
     "close": lambda consumer: consumer.close(),
 }
 ANSWERS = {"poll": Message(1, 3), "consume": [Message(1, 3)], "commit": None}
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Client:
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setattr(confluent, "_LATEST_S", 600)  # nothing is written but by what a test does
     return Client(tmp_path / "record")
 
 
@@ -317,6 +324,41 @@ def test_records_are_told_before_what_follows(client: Client) -> None:
         ("consume", [(1, 3, 5, 3, 30), (2, 7, 7, 1, 10)]),
         ("consume", [(1, 9, 10, 2, 20), (1, 12, 12, 1, 10)]),
     ]
+
+
+@pytest.mark.parametrize("method", ["commit", "store_offsets"])
+def test_records_are_told_before_they_are_committed(method: str, client: Client) -> None:
+    """Also by a commit of what was stored, the offsets of which are told later."""
+    consumer = client.consumer()
+    client.does["poll"] = lambda *_: Message(1, 3)
+    client.does[method] = lambda *_: client.events()
+    consumer._kafka_assignors_member.member.limit = 99
+    consumer.poll(1)
+
+    assert getattr(consumer, method)() == [("consume", [(1, 3, 3, 1, 10)])]
+
+
+def test_a_record_is_told_soon_even_if_no_other_comes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client may commit it by itself while the service works on it."""
+    monkeypatch.setattr(confluent, "_LATEST_S", 0.001)
+    consumer = client.consumer()
+    client.does["poll"] = lambda *_: Message(1, 3)
+    consumer._kafka_assignors_member.member.limit = 99
+    consumer.poll(1)
+
+    until(client.events, "the record is written")
+    assert client.events() == [("consume", [(1, 3, 3, 1, 10)])]
+
+
+def test_the_thread_of_a_consumer_ends_with_it(client: Client) -> None:
+    before = set(threading.enumerate())
+    consumer = client.consumer()
+    (writer,) = set(threading.enumerate()) - before
+
+    del consumer
+    writer.join(60)
+
+    assert not writer.is_alive()
 
 
 def test_records_are_told_before_a_poll_waits(client: Client) -> None:
