@@ -97,7 +97,11 @@ def broken(result: GroupResult) -> set[str]:
     return {violation.law for violation in result.verdict.violations}
 
 
-@pytest.mark.parametrize("program", [CLOSES, LISTENS], ids=["polls", "with a listener"])
+# long: `test_service_faults` plays one that polls, with outputs
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(CLOSES, marks=pytest.mark.long, id="polls"), pytest.param(LISTENS, id="with a listener")],
+)
 def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(program, kafka_broker, tmp_path)
 
