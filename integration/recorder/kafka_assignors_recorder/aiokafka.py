@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import weakref
 
 from .calls import recorded, recorded_async, require
-from .record import MEMBER, RecordedMember, say
+from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
+from .record import MEMBER, RecordedMember
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def _preparing(member: RecordedMember, coordinator: Any, previous_assignment: An
     gone = set() if previous_assignment is None else set(previous_assignment.tps)
     if not gone:
         return
-    member.callback("revoke", "begin", gone)
-    yield
-    member.callback("revoke", "end", gone)
+    yield from giving_up(member, "revoke", gone)
 
 
 def _completing(
@@ -63,15 +61,7 @@ def _completing(
 
 def _committing(member: RecordedMember, _: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
     """The client sends a commit."""
-    committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in offsets.items()]
-    if not committed:
-        return
-    member.commit("begin", committed)
-    error = yield
-    if error is None:
-        member.commit("ok", committed)
-    else:
-        member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
+    return committing(member, offsets)
 
 
 def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
@@ -86,27 +76,13 @@ def _unsubscribing(member: RecordedMember, consumer: Any) -> Steps:
     before = set(consumer._subscription.assigned_partitions())
     if not before or not consumer._subscription.partitions_auto_assigned():
         return
-    member.callback("revoke", "begin", before)
-    yield
-    member.callback("revoke", "end", before)
+    yield from giving_up(member, "revoke", before)
 
 
 def _seeking(member: RecordedMember, *_: Any, **__: Any) -> Steps:
     """Records before it are written before those after it."""
     member.flush()
     yield
-
-
-def _of_coordinator(coordinator: Any) -> Any:
-    return getattr(coordinator, MEMBER, None)
-
-
-def _of_consumer(consumer: Any) -> Any:
-    return getattr(getattr(consumer, "_coordinator", None), MEMBER, None)
-
-
-def _member_id(coordinator_of: Callable[[], Any]) -> str:
-    return str(getattr(coordinator_of(), "member_id", ""))
 
 
 def wrap_coordinator(file: File, group: str, module: Any) -> None:
@@ -118,24 +94,14 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         "_do_commit_offsets": _committing,
         "_maybe_leave_group": _leaving,
     }
-    require(cls, steps_of, _CLIENT)
-    original = cls.__init__
 
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        try:
-            if self.group_id == group:
-                member = RecordedMember(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
-                weakref.finalize(self, member.guarded, member.flush)
-                setattr(self, MEMBER, member)
-                setattr(self._subscription, MEMBER, member)  # which the fetcher has too
-        except Exception as error:
-            say(f"a consumer is not recorded: {error!r}")
+    def made(coordinator: Any) -> RecordedMember | None:
+        member = member_of_group(coordinator, file, _CLIENT, group, lambda its: str(its.member_id))
+        if member is not None:
+            setattr(coordinator._subscription, MEMBER, member)  # which the fetcher has too
+        return member
 
-    cls.__init__ = init
-    for name, steps in steps_of.items():
-        setattr(cls, name, recorded_async(getattr(cls, name), steps, _of_coordinator))
+    wrap_class(cls, _CLIENT, steps_of, made)
 
 
 def wrap_fetcher(module: Any) -> None:
@@ -166,10 +132,10 @@ def wrap_fetcher(module: Any) -> None:
 def wrap_consumer(module: Any) -> None:
     """Wrap aiokafka's AIOKafkaConsumer: what changes its position or ends its membership."""
     cls = module.AIOKafkaConsumer
-    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, _of_consumer)
-    cls.seek = recorded(cls.seek, _seeking, _of_consumer)
+    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, of_consumer)
+    cls.seek = recorded(cls.seek, _seeking, of_consumer)
     for name in ("seek_to_beginning", "seek_to_end", "seek_to_committed"):
-        setattr(cls, name, recorded_async(getattr(cls, name), _seeking, _of_consumer))
+        setattr(cls, name, recorded_async(getattr(cls, name), _seeking, of_consumer))
 
 
 def _hand_out_one(member: RecordedMember, record: Any) -> None:

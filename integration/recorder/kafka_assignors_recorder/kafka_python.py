@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import weakref
 
-from .calls import recorded, recorded_async, require
-from .record import MEMBER, RecordedMember, say
+from .calls import recorded
+from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
+from .record import RecordedMember
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def _closing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> St
     before = _owned(coordinator)
     if not before or not _silent(coordinator) or not coordinator._subscription.partitions_auto_assigned():
         return
-    name = "lost" if coordinator._generation.is_lost() else "revoke"
-    member.callback(name, "begin", before)
-    yield
-    member.callback(name, "end", before)
+    yield from giving_up(member, "lost" if coordinator._generation.is_lost() else "revoke", before)
 
 
 def _calling(member: RecordedMember, _: Any, method_name: Any, arg: Any) -> Steps:
@@ -88,15 +85,7 @@ def _calling(member: RecordedMember, _: Any, method_name: Any, arg: Any) -> Step
 
 def _committing(member: RecordedMember, _: Any, offsets: Any) -> Steps:
     """The client sends a commit."""
-    committed = [(tp.topic, tp.partition, ends.offset) for tp, ends in (offsets or {}).items()]
-    if not committed:
-        return
-    member.commit("begin", committed)
-    error = yield
-    if error is None:
-        member.commit("ok", committed)
-    else:
-        member.commit("fail", committed, error=f"{type(error).__name__}: {error}")
+    return committing(member, offsets or {})
 
 
 def _unsubscribing(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
@@ -105,10 +94,7 @@ def _unsubscribing(member: RecordedMember, consumer: Any, *_: Any, **__: Any) ->
     before = _owned(coordinator)
     if not before or not coordinator._subscription.partitions_auto_assigned():
         return
-    name = "lost" if coordinator._generation.is_lost() else "revoke"
-    member.callback(name, "begin", before)
-    yield
-    member.callback(name, "end", before)
+    yield from giving_up(member, "lost" if coordinator._generation.is_lost() else "revoke", before)
 
 
 def _stopping(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
@@ -137,14 +123,6 @@ def _member_id(coordinator_of: Callable[[], Any]) -> str:
     return "" if coordinator is None else str(coordinator._generation.member_id)
 
 
-def _of_coordinator(coordinator: Any) -> Any:
-    return getattr(coordinator, MEMBER, None)
-
-
-def _of_consumer(consumer: Any) -> Any:
-    return getattr(getattr(consumer, "_coordinator", None), MEMBER, None)
-
-
 def wrap_coordinator(file: File, group: str, module: Any) -> None:
     """Wrap the ConsumerCoordinator of kafka-python 3.0: joins, callbacks and commits."""
     cls = module.ConsumerCoordinator
@@ -155,23 +133,10 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         "_invoke_rebalance_listener_async": _calling,
         "_send_offset_commit_request": _committing,
     }
-    require(cls, steps_of, _CLIENT)
-    original = cls.__init__
-
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        try:
-            if self.group_id == group:
-                member = RecordedMember(file, _CLIENT, functools.partial(_member_id, weakref.ref(self)))
-                weakref.finalize(self, member.guarded, member.flush)  # also at exit, of a consumer that is not closed
-                setattr(self, MEMBER, member)
-        except Exception as error:
-            say(f"a consumer is not recorded: {error!r}")
-
-    cls.__init__ = init
-    for name, steps in steps_of.items():
-        setattr(cls, name, recorded_async(getattr(cls, name), steps, _of_coordinator))
+    wrap_class(
+        cls, _CLIENT, steps_of,
+        lambda made: member_of_group(made, file, _CLIENT, group, lambda its: str(its._generation.member_id)),
+    )  # fmt: skip
 
 
 def wrap_consumer(module: Any) -> None:
@@ -181,7 +146,7 @@ def wrap_consumer(module: Any) -> None:
 
     @functools.wraps(poll_original)
     def poll(self: Any, *args: Any, **kwargs: Any) -> Any:
-        member = _of_consumer(self)
+        member = of_consumer(self)
         if member is None:
             return poll_original(self, *args, **kwargs)
         member.guarded(member.flush)
@@ -206,5 +171,5 @@ def wrap_consumer(module: Any) -> None:
         return record
 
     cls.poll, cls.__next__ = poll, following
-    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, _of_consumer)
-    cls.close = recorded(cls.close, _stopping, _of_consumer)
+    cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, of_consumer)
+    cls.close = recorded(cls.close, _stopping, of_consumer)
