@@ -1,4 +1,4 @@
-"""confluent-kafka 2: the consumer, on which its deserializing and its asyncio consumers stand.
+"""confluent-kafka 2 (2.0 to 2.16 have the methods): the consumer, on which its deserializing and asyncio ones stand.
 
 librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits by
 itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before.
