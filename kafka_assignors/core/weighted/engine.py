@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -259,14 +259,11 @@ def _decided(model: Model, options: PlacementOptions, bounds: list[Bound]) -> tu
     if options.hysteresis:
         if not within(model, still, limit):
             still = owner if budget == 0 else _Searching(model, start, allowed, 0).best()
-        judged = verdict(
-            ratio(model, still) * model.ratio_unit,
-            ratio(model, owner) * model.ratio_unit,
-            bounds[0].value * model.ratio_unit,
-            checks=options.checks,
-            since_s=options.since_s,
-            of_capacity=options.of_capacity,
-        )
+        judge = partial(
+            verdict, then=ratio(model, owner) * model.ratio_unit, bound=bounds[0].value * model.ratio_unit,
+            checks=options.checks, since_s=options.since_s, of_capacity=options.of_capacity,
+        )  # fmt: skip
+        judged = judge(ratio(model, still) * model.ratio_unit)
         if within(model, owner, model.most) and not within(model, still, model.most):
             judged = Judgement(True, "a member is above its hard cap")
         if not judged.act:
@@ -275,7 +272,10 @@ def _decided(model: Model, options: PlacementOptions, bounds: list[Bound]) -> tu
     if small(model) and model.has_racks and within(model, owner, model.most):
         near = Branching(model).nearest(limit, cost(model, owner), model.remote(owner), budget)
         owner = owner if near.owner is None else near.owner
-    return _finished(model, owner, limit), judged
+    owner = _finished(model, owner, limit)
+    if judged is not None and not judged.act:  # partitions without an owner may have got other places since
+        judged = judge(ratio(model, owner) * model.ratio_unit)
+    return owner, judged
 
 
 def _budget(model: Model, options: PlacementOptions) -> int | None:

@@ -56,19 +56,28 @@ def verdict(
     ratio = now / bound if bound > 0 else 1.0
     times = checks + 1
     if ratio <= IN_A_ROW:
-        return Judgement(False, f"{ratio:.2f} of the bound, not above {IN_A_ROW:.2f}")
+        return Judgement(False, f"{multiple(ratio)} of the bound, not above {IN_A_ROW:.2f}")
     if ratio <= AT_ONCE and times < CHECKS:
         many = f"{times} check{'s' if times > 1 else ''}"
-        return Judgement(False, f"{ratio:.2f} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
+        return Judgement(False, f"{multiple(ratio)} of the bound, above {IN_A_ROW:.2f} in {many} of {CHECKS}")
     if since_s is not None and since_s < GROUP_S:
         return Judgement(False, f"the group moved a partition {since_s:.0f} s ago, less than {GROUP_S:.0f}")
     gain = now - then
     if gain < GAIN * now:
-        return Judgement(False, f"{ratio:.2f} of the bound, but the moves would gain less than {GAIN:.0%}")
+        return Judgement(False, f"{multiple(ratio)} of the bound, but the moves would gain less than {GAIN:.0%}")
     if gain < of_capacity:
         least = f"{of_capacity:.0%} of a member's capacity"
-        return Judgement(False, f"{ratio:.2f} of the bound, but the moves would gain less than {least}")
-    return Judgement(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")
+        return Judgement(False, f"{multiple(ratio)} of the bound, but the moves would gain less than {least}")
+    return Judgement(True, f"{multiple(ratio)} of the bound; the moves gain {gain / now:.0%}")
+
+
+def multiple(value: float) -> str:
+    """A multiple of the bound or the mean, as text: two decimals, and four digits from a thousand on.
+
+    >>> multiple(1.4832), multiple(58081104451.49)
+    ('1.48', '5.808e+10')
+    """
+    return f"{value:.2f}" if value < 1000 else f"{value:.4g}"
 
 
 def rested(since_s: float | None) -> bool:

@@ -14,6 +14,7 @@ from ..group.indexed import UNASSIGNED, Indexed, Ints
 from . import engine
 from .bounds import Bound, by_member
 from .frontier import frontier, least
+from .hysteresis import multiple
 from .model import Model
 from .placing import Placing, solved
 
@@ -215,7 +216,7 @@ def _advice(model: Model, bounds: Sequence[Bound], mean: float) -> Iterator[str]
     if not bounds or bounds[0].value <= mean * 1.001:
         return
     best, unit, indexed = bounds[0], model.unit, model.indexed
-    above = f"{best.value / mean:.2f} of the mean is the least possible"
+    above = f"{multiple(best.value / mean)} of the mean is the least possible"
     if best.kind == "heaviest":
         (partition,) = indexed.names(np.array([best.position]))
         name, work = f"{partition.topic}-{partition.partition}", _n(float(model.work[best.position]) * unit)

@@ -28,6 +28,8 @@ COSTS = 1 << 30
 """The cost of a state is rounded to this part of the dearest."""
 TIGHT = Fraction(1, 10**8)
 """The same of a limit. A wider one would let an assignment pass for one within it, and refuse a true least."""
+_ABOUT = (1 - 1e-6, 1.0, 1 + 1e-6)
+"""Factors of a figure that may be rounded the other way in a text."""
 ROUNDED = Fraction(1, 10**6)
 """Rounding of a frontier's ratios, twice."""
 INFINITE = Fraction(10**300)
@@ -606,7 +608,7 @@ def _mine(world: _World) -> dict[str, list[Name]]:
 def _verdicts(now: float, then: float, bound: float, options: Mapping[str, Any], *, act: bool) -> set[tuple[bool, str]]:
     """Verdicts by the rule of docs/load.md; several texts where a number is close to being rounded the other way."""
     verdicts = set()
-    for up, down in product((1 - 1e-9, 1.0, 1 + 1e-9), repeat=2):
+    for up, down in product(_ABOUT, repeat=2):
         verdicts |= _verdict_of(now * up, then * down, bound, options, act=act)
     return verdicts
 
@@ -617,20 +619,25 @@ def _verdict_of(
     ratio = now / bound if bound > 0 else 1.0
     checks, since = options.get("checks", 0) + 1, options.get("since_s")
     if ratio <= 1.10:
-        return {(False, f"{ratio:.2f} of the bound, not above 1.10")}
+        return {(False, f"{_multiple(ratio)} of the bound, not above 1.10")}
     if ratio <= 1.25 and checks < 3:
         plural = "s" if checks > 1 else ""
-        return {(False, f"{ratio:.2f} of the bound, above 1.10 in {checks} check{plural} of 3")}
+        return {(False, f"{_multiple(ratio)} of the bound, above 1.10 in {checks} check{plural} of 3")}
     if since is not None and since < 60:
         return {(False, f"the group moved a partition {since:.0f} s ago, less than 60")}
     if not act:  # the moves that were found are not in the plan
-        less = {(False, f"{ratio:.2f} of the bound, but the moves would gain less than 5%")}
+        less = {(False, f"{_multiple(ratio)} of the bound, but the moves would gain less than 5%")}
         least = "1% of a member's capacity"
-        return less | ({(False, f"{ratio:.2f} of the bound, but the moves would gain less than {least}")}
+        return less | ({(False, f"{_multiple(ratio)} of the bound, but the moves would gain less than {least}")}
                        if options.get("seconds") else set())  # fmt: skip
     gain = now - then
     enough = gain >= 0.05 * now and gain >= (0.01 if options.get("seconds") else 0.0)
-    return {(True, f"{ratio:.2f} of the bound; the moves gain {gain / now:.0%}")} if enough else set()
+    return {(True, f"{_multiple(ratio)} of the bound; the moves gain {gain / now:.0%}")} if enough else set()
+
+
+def _multiple(value: float) -> str:
+    """As docs/load.md writes it: two decimals, and four digits from a thousand on."""
+    return f"{value:.4g}" if value >= 1000 else f"{value:.2f}"
 
 
 def _advice(world: _World, load: Load) -> set[str]:
@@ -640,9 +647,9 @@ def _advice(world: _World, load: Load) -> set[str]:
         return set()
     mean = float(sum(world.work.values(), Fraction(0)) / everything)
     sentences = set()
-    for multiple in (load.bound / mean * factor for factor in (1 - 1e-9, 1.0, 1 + 1e-9)):
+    for multiple in (load.bound / mean * factor for factor in _ABOUT):
         if multiple > 1.001:
-            sentences.add(f"{multiple:.2f} of the mean is the least possible: {_reason(world, load)}")
+            sentences.add(f"{_multiple(multiple)} of the mean is the least possible: {_reason(world, load)}")
     return sentences
 
 
