@@ -150,7 +150,8 @@ def _weights(random: Random, head: bytes) -> bytes:
             numbers += _varint(random.choice([0, 0, 1])) + _varint(length - 1)
             codes += length
     size = random.choice([len(text)] * 19 + [2**31])
-    rest = random.randbytes(codes) if random.random() < 0.97 else b"\xff" * random.choice([codes + 1, 2**21])
+    drawn = (random.randbytes(min(codes, 4096)) * (codes // 4096 + 1))[:codes]  # megabytes of chance take long to pack
+    rest = drawn if random.random() < 0.97 else b"\xff" * random.choice([codes + 1, 2**21])
     return _deflated(random, head + struct.pack(">d", top) + size.to_bytes(4, "big") + text + bytes(numbers) + rest)
 
 
