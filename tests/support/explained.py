@@ -8,7 +8,7 @@ import re
 from kafka_assignors.integration.checker.laws import LAWS
 from tests.support.places import ROOT
 
-FILE = ROOT / "kafka_assignors" / "cli" / "explanations.json"
+FILE = ROOT / "kafka_assignors" / "operator" / "cli" / "explanations.json"
 PAGE = ROOT / "docs" / "laws.md"
 
 
