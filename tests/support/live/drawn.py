@@ -221,9 +221,10 @@ class ByBroker:
                     owned[member.client_id].setdefault(tp.topic, []).append(tp.partition)
             owners[:] = [_called(owned, {})]
             total = sum(len(ids) for topics in owned.values() for ids in topics.values())
-            return (
-                live.state == "Stable" and total == sum(self.topics.values()) and owners[0] == _called(assignments, {})
-            )
+            # A pattern is resolved some time after its member joined; until then the member gets nothing by it.
+            resolved = all(set(member.topics) == self.topics.keys() for member in live.members)
+            complete = live.state == "Stable" and total == sum(self.topics.values())
+            return resolved and complete and owners[0] == _called(assignments, {})
 
         until(rests, f"{self.group} rests with {sorted(self._consumers)}", _LIMIT_S)
         return owners[0]
