@@ -255,17 +255,18 @@ def _decided(model: Model, options: PlacementOptions, bounds: list[Bound]) -> tu
     still = owner = start.owner
     if not within(model, start.owner, limit):
         owner = _Searching(model, start, allowed, budget).best()
-    judged = None
+    judge, judged = None, None
     if options.hysteresis:
         if not within(model, still, limit):
             still = owner if budget == 0 else _Searching(model, start, allowed, 0).best()
         judge = partial(
-            verdict, then=ratio(model, owner) * model.ratio_unit, bound=bounds[0].value * model.ratio_unit,
-            checks=options.checks, since_s=options.since_s, of_capacity=options.of_capacity,
+            verdict, bound=bounds[0].value * model.ratio_unit, checks=options.checks, since_s=options.since_s,
+            of_capacity=options.of_capacity,
         )  # fmt: skip
-        judged = judge(ratio(model, still) * model.ratio_unit)
+        now, then = ratio(model, still) * model.ratio_unit, ratio(model, owner) * model.ratio_unit
+        judged = judge(now, then)
         if within(model, owner, model.most) and not within(model, still, model.most):
-            judged = Judgement(True, "a member is above its hard cap")
+            judge, judged = None, Judgement(True, "a member is above its hard cap")
         if not judged.act:
             owner, budget = still, 0
     limit = model.limits(max(allowed, ratio(model, owner)))
@@ -273,8 +274,10 @@ def _decided(model: Model, options: PlacementOptions, bounds: list[Bound]) -> tu
         near = Branching(model).nearest(limit, cost(model, owner), model.remote(owner), budget)
         owner = owner if near.owner is None else near.owner
     owner = _finished(model, owner, limit)
-    if judged is not None and not judged.act:  # partitions without an owner may have got other places since
-        judged = judge(ratio(model, owner) * model.ratio_unit)
+    if judge is not None and judged is not None:  # what was found on the way has other figures than what is assigned
+        made = ratio(model, owner) * model.ratio_unit
+        final = judge(now, made) if judged.act else judge(made, then)
+        judged = final if final.act == judged.act else judged
     return owner, judged
 
 
