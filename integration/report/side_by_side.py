@@ -97,7 +97,9 @@ def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> 
     """
     every = [*(group.verdict for group in groups), *verdicts]
     phrases = [
-        _count(every, ("C3", "K1"), "lost", "records lost, or on another partition, in {} places", "loss"),
+        _count(
+            every, ("C3", "K1", "X1"), "lost", "records lost, doubled, or on another partition, in {} places", "loss"
+        ),
         _count(every, ("O1", "O2"), "double owners", "{} double owners", "owners"),
     ]
     rows = compared(groups)

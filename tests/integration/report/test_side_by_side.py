@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kafka_assignors.integration.checker import LAWS, check
+from kafka_assignors.integration.checker import LAWS, Violation, check
 from kafka_assignors.integration.report.report import (
     COLUMNS,
     GroupResult,
@@ -60,6 +60,15 @@ def test_the_result_comes_first() -> None:
     page = Wellformed(render_html(Report("demo", "", True, (), groups=groups))).text
     assert page.index("0 double owners") < page.index("side by side") < page.index("Who owned what")
     assert compared((group,)) == []
+
+
+def test_a_record_without_an_output_counts_as_lost() -> None:
+    group = played(churn(), "one")
+    missing = Violation("X1", "1 record(s) of t-0 have no committed output: offset 3", ())
+    lossy = replace(group, verdict=replace(group.verdict, value=False, violations=(missing,)))
+
+    assert result_words([group])[0][1] == "0 lost"
+    assert result_words([lossy])[0] == (False, "records lost, doubled, or on another partition, in 1 places")
 
 
 def test_the_time_without_an_owner_is_the_first_column() -> None:
