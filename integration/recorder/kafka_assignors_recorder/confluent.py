@@ -224,7 +224,6 @@ class _Recording:
     place: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        setattr(self, MEMBER, None)
         try:
             settings = {**(args[0] if args else {}), **kwargs}
             file, group_id = self.place
@@ -245,7 +244,7 @@ class _Recording:
 
     def subscribe(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
-        group = getattr(self, MEMBER)
+        group = getattr(self, MEMBER, None)
         named = _named(_SUBSCRIBE, args, kwargs)
         callbacks = {name: named.get(name) for name in _SUBSCRIBE[1:]}
         if group is None or any(name in named and not callable(given) for name, given in callbacks.items()):
@@ -259,7 +258,7 @@ class _Recording:
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
-        group = getattr(self, MEMBER)
+        group = getattr(self, MEMBER, None)
         if group is None:
             return client.poll(*args, **kwargs)
         member = group.member
@@ -283,7 +282,7 @@ class _Recording:
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
-        group = getattr(self, MEMBER)
+        group = getattr(self, MEMBER, None)
         if group is None:
             return client.consume(*args, **kwargs)
         group.member.guarded(group.member.flush)
@@ -296,7 +295,7 @@ class _Recording:
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
-        group = getattr(self, MEMBER)
+        group = getattr(self, MEMBER, None)
         if group is None:
             return client.commit(*args, **kwargs)
         guarded, since_ns = group.member.guarded, time.monotonic_ns()
@@ -351,14 +350,14 @@ def _exit(self: Any, *args: object) -> Any:
 
 def _flush(consumer: Any) -> None:
     """Write the records before a change of position, or before they can be committed."""
-    group = getattr(consumer, MEMBER)
+    group = getattr(consumer, MEMBER, None)
     if group is not None:
         group.member.guarded(group.member.flush)
 
 
 @contextlib.contextmanager
 def _closing(consumer: Any) -> Iterator[None]:
-    group = getattr(consumer, MEMBER)
+    group = getattr(consumer, MEMBER, None)
     try:
         yield
     finally:

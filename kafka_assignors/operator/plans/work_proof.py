@@ -28,7 +28,7 @@ COSTS = 1 << 30
 """The cost of a state is rounded to this part of the dearest."""
 TIGHT = Fraction(1, 10**8)
 """The same of a limit. A wider one would let an assignment pass for one within it, and refuse a true least."""
-_ABOUT = (1 - 1e-6, 1.0, 1 + 1e-6)
+_ABOUT = (1 - 1e-9, 1.0, 1 + 1e-9)
 """Factors of a figure that may be rounded the other way in a text."""
 ROUNDED = Fraction(1, 10**6)
 """Rounding of a frontier's ratios, twice."""

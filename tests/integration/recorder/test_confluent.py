@@ -181,6 +181,17 @@ def test_a_method_raises_what_it_raises(method: str, error: BaseException, clien
     assert (raised.value, error.__context__) == (error, None)
 
 
+def test_a_subclass_that_forgets_to_begin_meets_the_client_alone(client: Client) -> None:
+    class Forgetful(client.module.Consumer):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            pass
+
+    consumer = Forgetful()
+    assert [CALLS[method](consumer) for method in ("poll", "consume", "commit", "seek", "close")] == [
+        "poll", "consume", "commit", "seek", "close",
+    ]  # fmt: skip
+
+
 def test_the_class_looks_as_it_did(client: Client) -> None:
     made = client.module.Consumer
 
