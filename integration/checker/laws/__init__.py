@@ -25,7 +25,7 @@ C3    no acknowledged record is lost: once a group is drained, all of them were 
 C4    duplicates are bounded: the next owner does not consume committed records again
 C5    committed offsets never fall, are not ahead of consumption, and come from owners
 C6    an application finished every record below a committed offset, where members report that
-X1    each input record has exactly one committed output, where members transform
+X1    each input record has its committed output, and only one unless members promise at least one
 X2    read_committed shows no output of a zombie
 S1    a static member that returns within its session keeps its partitions, and no other member notices
 S2    a fenced static member consumes and commits nothing more
