@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from .errors import MachineError
 from .extras import install
+from .output import printable
 
 # Okabe-Ito palette: colour-blind readers can distinguish these on light and dark backgrounds. Its reds are left out: a
 # partition without an owner is red.
@@ -102,9 +104,19 @@ def legend(entries: Iterable[tuple[str, str]], width: int, top: float) -> tuple[
         if x > 0 and x + wide > width:
             x, y = 0.0, y + 18
         out.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="12" height="12" rx="2" {look}/>')
-        out.append(f'<text x="{x + 17:.0f}" y="{y + 10:.0f}">{escape(label)}</text>')
+        out.append(f'<text x="{x + 17:.0f}" y="{y + 10:.0f}">{escaped(label)}</text>')
         x += wide
     return out, y + 18
+
+
+def shown(value: Any) -> Any:
+    """What a page shows of a value, for Jinja's ``finalize``: text is `printable`, and markup stays as it is."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def escaped(text: str) -> Markup:
+    """Text in a drawing, `printable`: SVG is XML, which has no control characters, not even as references."""
+    return escape(printable(text))
 
 
 def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
@@ -124,7 +136,7 @@ def png(drawings: Sequence[tuple[str, str]], path: Path) -> None:
         match = re.match(r'<svg width="(\d+)" height="(\d+)"', drawing)
         assert match is not None
         if title:
-            parts.append(f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escape(title)}</text>')
+            parts.append(f'<text class="title" x="{_MARGIN_PX}" y="{top + 14}">{escaped(title)}</text>')
             top += _TITLE_PX
         parts.append(f'<g transform="translate({_MARGIN_PX} {top})">{drawing}</g>')
         width, top = max(width, int(match[1])), top + int(match[2]) + _MARGIN_PX

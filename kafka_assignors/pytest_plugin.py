@@ -571,7 +571,7 @@ def _verdict_text(verdict: Verdict, folder: Path, more: Iterable[str] = ()) -> s
         [
             *map(printable, first or verdict.unknown[:1]),
             *lines,
-            *more,
+            *map(printable, more),
             f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}",
         ]
     )

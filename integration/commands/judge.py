@@ -11,6 +11,7 @@ import typer
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.frame import Output, command
+from kafka_assignors.output import printable
 
 from .common import Png, Require, exit_code
 
@@ -108,4 +109,4 @@ def show(verdict: Verdict, folder: Path, as_json: bool, figures: Mapping[str, An
         print("\n".join(verdict_lines(verdict)))
         if figures is not None:
             print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in figures.items()))
-        print(f"kept in {folder}")
+        print(printable(f"kept in {folder}"))

@@ -20,7 +20,7 @@ from rich.console import Console
 from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.frame import COULD_NOT_RUN, YES
-from kafka_assignors.output import complain, printable_lines
+from kafka_assignors.output import complain, printable, printable_lines
 
 from ..broker import Broker
 from ..broker.cluster import Cluster, start_cluster
@@ -231,7 +231,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             if asked.as_json:
                 figures["service"] = asdict(view)
             else:
-                print("\n".join(view.lines()))
+                print("\n".join(map(printable, view.lines())))
         _keep(result, folder, tuple(facts))
         draw(asked.png, (result,))
         show(result.verdict, folder, asked.as_json, figures)
@@ -249,7 +249,7 @@ def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: As
     )
 
     def on_row(row: SeedResult, kept: bool) -> None:
-        console.print(row.words() + (" (kept)" if kept else ""), highlight=False)
+        console.print(row.words() + (" (kept)" if kept else ""), markup=False, highlight=False)
 
     until = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes
     rows = run_seeds(what, broker, folder, on_row, prefix=prefix, timeout_s=asked.timeout_s or STEP_S, until=until)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.output import printable
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
@@ -55,7 +56,7 @@ class SeedResult:
         """One line of the summary."""
         verdict = {True: "true", False: "FALSE", None: "UNKNOWN"}[self.value]
         laws = ", ".join(f"{law} ×{times}" for law, times in self.broken.items())
-        why = laws or (self.unknown[0].splitlines()[0][:160] if self.unknown else "")
+        why = laws or (printable(self.unknown[0].partition("\n")[0][:160]) if self.unknown else "")
         return f"seed {self.seed}: {verdict} in {self.seconds:.0f} s" + (f": {why}" if why else "")
 
 

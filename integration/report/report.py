@@ -13,7 +13,7 @@ from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
-from kafka_assignors.drawing import PAGE, STYLE
+from kafka_assignors.drawing import PAGE, STYLE, shown
 from kafka_assignors.history.events import Event
 from kafka_assignors.output import printable
 
@@ -253,7 +253,9 @@ class _Print(Protocol):
 
 def render_html(report: Report) -> str:
     """The page. It has no scripts, links or downloads."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=shown
+    )
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     environment.globals.update(
         law_rows=law_rows, says=_says(), description=description, zip=zip, style=Markup(STYLE + PAGE)
@@ -314,7 +316,9 @@ def step_table(step: StepRow) -> Table:
     table = Table("member", "partitions", "owns", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for member, topics in sorted(step.owned.items()):
         owns = "  ".join(f"{t}[{' '.join(map(str, p))}]" for t, p in sorted(topics.items()) if p)
-        table.add_row(Text(printable(member)), str(sum(map(len, topics.values()))), owns or "-")
+        table.add_row(
+            Text(printable(member)), str(sum(map(len, topics.values()))), Text(printable(owns)) if owns else "-"
+        )
     return table
 
 

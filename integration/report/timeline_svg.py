@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from kafka_assignors.drawing import colours, legend, short
+from kafka_assignors.drawing import colours, escaped, legend, short
 
 from .time_axis import CUT_PX, TimeAxis
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
@@ -54,8 +54,8 @@ def svg(view: TimelineView, name: str) -> Markup:
         topic = tp.topic
         size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
         out.append(
-            f'<text x="0" y="{y + row_px - 4}"{size}>{escape(short(row_label, 18))}'
-            f"<title>{escape(row_label)}</title></text>"
+            f'<text x="0" y="{y + row_px - 4}"{size}>{escaped(short(row_label, 18))}'
+            f"<title>{escaped(row_label)}</title></text>"
         )
     for bar in view.bars:
         y, left = top + row_px * bar.row, x(bar.start_s)
@@ -72,7 +72,7 @@ def svg(view: TimelineView, name: str) -> Markup:
         height = row_px // 2 - inset if bar.kind == SHARED else row_px - 2 * inset  # leaves the zombie's half visible
         out.append(
             f'<rect x="{left:.1f}" y="{y + inset}" width="{width:.1f}" height="{height}" {look}>'
-            f"<title>{escape(bar.title)}</title></rect>"
+            f"<title>{escaped(bar.title)}</title></rect>"
         )
     out += _cuts(axis, top, bottom)
     out += _marks(view.steps, x, 12 + _LANE_PX, bottom, "mark")
@@ -151,11 +151,11 @@ def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
         left, right = x(fault.at_s), x(fault.end_s or fault.at_s)
         out.append(
             f'<rect class="fault" x="{left:.1f}" y="2" width="{max(2.0, right - left):.1f}" height="{bottom - 2}">'
-            f"<title>{escape(fault.title)}</title></rect>"
+            f"<title>{escaped(fault.title)}</title></rect>"
         )
         place, free_px = _beside(left, 6.0 * len(fault.label) + 8, free_px)
         if place is not None:
-            out.append(f'<text class="hit" x="{place:.1f}" y="12">{escape(fault.label)}</text>')
+            out.append(f'<text class="hit" x="{place:.1f}" y="12">{escaped(fault.label)}</text>')
     return out
 
 
@@ -166,11 +166,11 @@ def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> 
     free_px = 0.0
     for mark in marks:
         at = x(mark.at_s)
-        tip = f"<title>{escape(mark.title)}</title>"
+        tip = f"<title>{escaped(mark.title)}</title>"
         out.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" y1="{y - 9}" y2="{bottom}">{tip}</line>')
         place, free_px = _beside(at, max(_LABEL_EVERY_PX, 7 * len(mark.label) + 5), free_px)
         if place is not None:
-            out.append(f'<text class="{kind}" x="{place:.1f}" y="{y}">{escape(mark.label)}{tip}</text>')
+            out.append(f'<text class="{kind}" x="{place:.1f}" y="{y}">{escaped(mark.label)}{tip}</text>')
     return out
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from kafka_assignors.drawing import colours
+from kafka_assignors.drawing import colours, escaped
 
 from .time_axis import TimeAxis
 from .timeline_svg import LABEL_PX, PLOT_PX, WIDTH_PX
@@ -54,7 +54,7 @@ def _bands(view: WorkView, axis: TimeAxis, stretches: Sequence[Stretch], top: in
             title = f"{member}: {value:,.4g} of {whole:,.4g} {unit}, {stretch.start_s:.1f} s to {stretch.end_s:.1f} s"
             out.append(
                 f'<rect class="band" x="{left:.1f}" y="{y:.1f}" width="{max(right - left, 0.5):.1f}" '
-                f'height="{max(height - 1, 0.5):.1f}" fill="{colour_of[member]}"><title>{escape(title)}</title></rect>'
+                f'height="{max(height - 1, 0.5):.1f}" fill="{colour_of[member]}"><title>{escaped(title)}</title></rect>'
             )
             y += height
     return out

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_assignors.drawing import PAGE, STYLE, colours, short
+from kafka_assignors.drawing import PAGE, STYLE, colours, short, shown
 
 from ..findings import judged
 from . import svg, text
@@ -93,7 +93,9 @@ def details(tables: Mapping[str, DataFrame]) -> Details:
 
 def render(summary: Mapping[str, Any], more: Details) -> str:
     """Render the page. The summary may lack ``run``, ``cluster`` and ``seconds``."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=shown
+    )
     environment.filters.update(size=size, short=short, percent=percent)
     environment.globals.update(span=text.span, style=Markup(STYLE + PAGE))
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")

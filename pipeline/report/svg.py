@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from kafka_assignors.drawing import colours, legend, short
+from kafka_assignors.drawing import colours, escaped, legend, short
 from kafka_assignors.history.departures import UNPROVEN
 
 WIDTH = 980
@@ -55,7 +55,7 @@ def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: in
             x, y = left + (p + 0.5) * step - wide / 2, base - load * scale
             label = f"partition {p}: {load:,.0f} {what}, {load / mean if mean else 0:.2f} x the mean"
             label += f"; its largest key {hot[p]:,.0f}" if hot.get(p) else ""
-            out.append(f"<g><title>{escape(label)}</title>")
+            out.append(f"<g><title>{escaped(label)}</title>")
             out.append(f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{load * scale:.1f}"/>')
             if p in hot and (part := min(hot[p], load)):
                 at = base - part * scale
@@ -90,16 +90,16 @@ def over_time(values: Sequence[float], labels: Sequence[str], what: str, height:
     out = [_open(height, f"{what} over time"), f'<path class="area" d="{_steps(values, 4, step, base, scale)}"/>']
     if len(values) <= 240:
         for i, (value, label) in enumerate(zip(values, labels, strict=True)):
-            tip = escape(f"{label}: {value:,.0f} {what}")
+            tip = escaped(f"{label}: {value:,.0f} {what}")
             out.append(
                 f'<rect class="none" x="{4 + i * step:.1f}" y="0" width="{step:.1f}" height="{base}">'
                 f"<title>{tip}</title></rect>"
             )
     if labels:
-        out.append(f'<text class="dim" x="4" y="{height - 3}">{escape(labels[0])}</text>')
+        out.append(f'<text class="dim" x="4" y="{height - 3}">{escaped(labels[0])}</text>')
         if len(labels) > 1:
             out.append(
-                f'<text class="dim" x="{WIDTH - 4}" y="{height - 3}" text-anchor="end">{escape(labels[-1])}</text>'
+                f'<text class="dim" x="{WIDTH - 4}" y="{height - 3}" text-anchor="end">{escaped(labels[-1])}</text>'
             )
     return Markup("".join(out) + "</svg>")
 
@@ -161,18 +161,18 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
             pale = ' fill-opacity="0.35"' if iv.source == "coordlog" else ""
             out.append(
                 f'<rect x="{left:.1f}" y="{y + 1:.1f}" width="{wide:.1f}" height="{tall:.1f}" rx="2" '
-                f'fill="{colour[iv.member]}"{pale}><title>{escape(tip)}</title></rect>'
+                f'fill="{colour[iv.member]}"{pale}><title>{escaped(tip)}</title></rect>'
             )
             if pale and iv.shown is not None:
                 at, to = map(x, iv.shown)
                 out.append(
                     f'<rect class="shown" x="{at:.1f}" y="{y + 1:.1f}" width="{max(0.8, to - at):.1f}" '
-                    f'height="{tall:.1f}" rx="2" fill="{colour[iv.member]}"><title>{escape(tip)}</title></rect>'
+                    f'height="{tall:.1f}" rx="2" fill="{colour[iv.member]}"><title>{escaped(tip)}</title></rect>'
                 )
         else:
             together.setdefault(iv.member, []).append(f"M{left:.1f} {y:.1f}h{wide:.1f}v{tall:.2f}h-{wide:.1f}z")
     for member, paths in together.items():
-        out.append(f'<path fill="{colour[member]}" d="{"".join(paths)}"><title>{escape(member)}</title></path>')
+        out.append(f'<path fill="{colour[member]}" d="{"".join(paths)}"><title>{escaped(member)}</title></path>')
     for iv in intervals:
         y = top + pitch * rows[iv.topic, iv.partition]
         if iv.overlap_prev_ms > 0:
@@ -187,7 +187,7 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
     for at, text in marks:
         out.append(
             f'<line class="mark" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="{top - 2}" y2="{bottom:.0f}">'
-            f"<title>{escape(text)}</title></line>"
+            f"<title>{escaped(text)}</title></line>"
         )
     out += _seconds(start, end, x, height - 6)
     return Markup("".join([*out, *key]) + "</svg>")
@@ -201,9 +201,9 @@ def _row_names(rows: Mapping[tuple[str, int], int], top: int, pitch: float, sepa
         if separate_rows:
             full = f"{topic}-{partition}"
             label = f"{short(topic, 22)}-{partition}"
-            yield f'<text x="0" y="{y + 11:.1f}">{escape(label)}<title>{escape(full)}</title></text>'
+            yield f'<text x="0" y="{y + 11:.1f}">{escaped(label)}<title>{escaped(full)}</title></text>'
         elif topic not in named and (not named or y >= lowest):
-            yield f'<text x="0" y="{y + 9:.1f}">{escape(short(topic))}<title>{escape(topic)}</title></text>'
+            yield f'<text x="0" y="{y + 9:.1f}">{escaped(short(topic))}<title>{escaped(topic)}</title></text>'
             yield f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
             lowest = y + 13
         named.add(topic)
@@ -237,4 +237,4 @@ def _steps(values: Sequence[float], left: float, step: float, base: float, scale
 
 def _open(height: float, label: str) -> str:
     size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
-    return f'<svg {size} role="img" aria-label="{escape(label)}">'
+    return f'<svg {size} role="img" aria-label="{escaped(label)}">'

@@ -6,6 +6,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,22 @@ def test_a_judged_history_with_hostile_names(tmp_path: Path) -> None:
     folder = story.write(tmp_path / "history")
     assert answered("judge", cli("judge", str(folder), "--json"), 1)["value"] is False
     shows(cli("judge", str(folder)), 2)
+
+
+@pytest.mark.slow
+def test_a_page_and_a_picture_of_a_judged_history(tmp_path: Path) -> None:
+    """Topics, a group, members, steps and messages: as text, as labels in drawings, and in the JSON of witnesses."""
+    story = Story("range", {HOSTILE: 2}, group=HOSTILE).start("a", HOSTILE).round().records(3).consume()
+    story.tell("step", name=HOSTILE)
+    story = later(died(story, HOSTILE))
+    page, picture = tmp_path / "page.html", tmp_path / "page.png"
+
+    done = cli("judge", str(story.write(tmp_path / "history")), "--page", str(page), "--png", str(picture))
+
+    assert done.returncode == 1, done
+    html = harmless(page.read_text("utf-8"))
+    assert html.count(escape(SHOWN)) > 5
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_fact_that_is_logged_in_a_service(caplog: pytest.LogCaptureFixture) -> None:
