@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from kafka_assignors.history.events import Event
@@ -31,17 +32,17 @@ class Delays:
     def of(cls, record: GroupRecord, acks: Iterable[Event]) -> Delays:
         """The delays of acknowledged records until a member first consumed them; without that, law C3 names them.
 
-        Cost: O(n log n) for n records.
+        Cost: O(n log n) for n events and records that were acknowledged, however many offsets a run has.
         """
-        first: dict[tuple[str, int, int], int] = {}
-        for event in record.events["consume"]:
-            for run in event.data["offsets"]:
-                for offset in range(run["first"], run["last"] + 1):
-                    first.setdefault((run["topic"], run["partition"], offset), event.mono_ns)
+        waiting: dict[tuple[str, int], _Waiting] = {}
+        for ack in acks:
+            waiting.setdefault((ack.data["topic"], ack.data["partition"]), _Waiting()).acks.append(ack)
         delays = sorted(
-            (ack.mono_ns, max(0.0, (at_ns - ack.mono_ns) / 1e6))
-            for ack in acks
-            if (at_ns := first.get((ack.data["topic"], ack.data["partition"], ack.data["offset"]))) is not None
+            (ack.mono_ns, max(0.0, (event.mono_ns - ack.mono_ns) / 1e6))
+            for event in record.events["consume"]
+            for run in event.data["offsets"]
+            if (place := waiting.get((run["topic"], run["partition"]))) is not None
+            for ack in place.taken(run["first"], run["last"])
         )
         return cls([at_ns for at_ns, _ in delays], [ms for _, ms in delays])
 
@@ -52,6 +53,36 @@ class Delays:
             for from_ns, until_ns in windows
             for ms in self.ms[bisect_left(self.at_ns, from_ns) : bisect_right(self.at_ns, until_ns)]
         ]
+
+
+class _Waiting:
+    """Acknowledged records of one topic-partition that no member has consumed yet."""
+
+    def __init__(self) -> None:
+        self.acks: list[Event] = []
+
+    @cached_property
+    def _sorted(self) -> tuple[list[Event], list[int]]:
+        """By offset; and for each the next that waits, itself at first, as in a disjoint-set forest."""
+        acks = sorted(self.acks, key=lambda ack: ack.data["offset"])
+        return acks, list(range(len(acks) + 1))
+
+    def taken(self, first: int, last: int) -> Iterator[Event]:
+        """Take the records of these offsets that still wait."""
+        acks, after = self._sorted
+        at = self._next(bisect_left(acks, first, key=lambda ack: ack.data["offset"]))
+        while at < len(acks) and acks[at].data["offset"] <= last:
+            yield acks[at]
+            after[at] = at + 1
+            at = self._next(at)
+
+    def _next(self, at: int) -> int:
+        """The first one from there on that waits; shortens the way for those who ask later."""
+        after = self._sorted[1]
+        while after[at] != at:
+            after[at] = after[after[at]]
+            at = after[at]
+        return at
 
 
 def spread(ms: Sequence[float]) -> Mapping[str, float]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from kafka_assignors.history.events import Event, file_stem
 
 from . import clocks, manifest
+from .form import fault_in
+from .lines import MOST_FILES, Allowance, Unreadable, decoded, lines, opened
 from .schema import fault_of
 
 
@@ -42,7 +44,8 @@ class History:
         A last line without a newline, which a killed writer leaves, is dropped and recorded as a fact. Problems are:
         any other unreadable or invalid line; a gap in a file's ``seq``; an ``end`` that does not match the lines before
         it; a file without an ``end``, unless the harness saw its writer killed; a missing file of a member whose end
-        the harness saw; a folder that does not match its manifest; a process whose clocks differ from the others'.
+        the harness saw; a folder that does not match its manifest; a process whose clocks differ from the others'; an
+        event that is in two files; whatever is not a file of lines within the bounds of `lines`.
 
         Args:
             folder: Folder of one run.
@@ -57,49 +60,83 @@ class History:
         paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.startswith(left_out))
         if not paths:
             raise FileNotFoundError(f"no history in {folder}: the folder of a run has *.jsonl files")
-        facts: list[str] = []
-        problems: list[str] = []
-        files: dict[str, list[Event]] = {path.name: [] for path in paths}
-        unsealed = {
-            path.name: last for path in paths if (last := _load(path, files[path.name], facts, problems)) is not None
-        }
-        files = {name: [event for event in events if event.group not in without] for name, events in files.items()}
-        written = [event for events in files.values() for event in events]
-        problems += [*manifest.problems(folder, written), *_missing(written, unsealed), *clocks.problems(files)]
-        return cls((event for events in clocks.retimed(files).values() for event in events), facts, problems)
+        if len(paths) > MOST_FILES:
+            return cls((), (), (f"{folder} has {len(paths):,} *.jsonl files; a history has at most {MOST_FILES:,}",))
+        allowance = Allowance()
+        files = [_load(path, allowance) for path in paths]
+        facts = [fact for file in files for fact in file.facts]
+        problems = [problem for file in files for problem in file.problems]
+        events = {file.name: [event for event in file.events if event.group not in without] for file in files}
+        written = [event for its in events.values() for event in its]
+        unsealed = {file.name: file.last for file in files if file.last is not None and file.last.kind != "end"}
+        problems += manifest.problems(folder, {file.name: file.sha256 for file in files}, written)
+        problems += [*_missing(written, unsealed), *clocks.problems(events)]
+        history = cls((event for its in clocks.retimed(events).values() for event in its), facts, problems)
+        return replace(history, problems=(*problems, *_twice(history.events, events)))
 
 
 _WRITERS = ("member", "harness", "coordlog", "producer", "proxy")
 
 
-def _load(path: Path, events: list[Event], facts: list[str], problems: list[str]) -> Event | None:
-    """Read one file; returns its last event unless that is its ``end``."""
-    lines = path.read_bytes().split(b"\n")
-    # A complete file ends with a newline, so its last piece is empty.
-    torn = lines.pop()
-    if torn:
-        facts.append(f"{path.name}: dropped a torn last line of {len(torn)} bytes")
-    expected, last = 0, None
-    for number, line in enumerate(lines, start=1):
+@dataclass
+class _File:
+    """What was read of one file.
+
+    Args:
+        events: Without its ``end``.
+        last: Its last readable event, which may be its ``end``.
+        sha256: Of all its bytes, in hex; None if it was not read to its end.
+    """
+
+    name: str
+    events: list[Event] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    last: Event | None = None
+    sha256: str | None = None
+
+
+def _load(path: Path, allowance: Allowance) -> _File:
+    file = _File(path.name)
+    try:
+        with opened(path) as opened_file:
+            _read(lines(opened_file, allowance), file, allowance)
+    except Unreadable as error:
+        file.problems.insert(0, f"{path.name}: can't be read: {error}")  # before its bad lines, which are many
+    return file
+
+
+def _read(rows: Iterable[bytes], file: _File, allowance: Allowance) -> None:
+    """Read the lines of one file. Raises `Unreadable` if the rest of it is not worth reading."""
+    whole, sealed = hashlib.sha256(), ""  # the latter: of the lines before the last ``end``
+    expected = 0
+    for number, line in enumerate(rows, start=1):
+        if not line.endswith(b"\n"):  # the last one: a complete file ends with a newline
+            file.facts.append(f"{file.name}: dropped a torn last line of {len(line)} bytes")
+            whole.update(line)
+            break
         try:
-            row = json.loads(line.decode())
-            if (fault := fault_of(row)) is not None:
+            row = decoded(line[:-1])
+            if (fault := fault_of(row) or fault_in(row)) is not None:
                 raise ValueError(fault)
             event = Event.from_row(row)
         except ValueError as error:
-            problems.append(f"{path.name}:{number}: unreadable: {error}")
+            file.problems.append(f"{file.name}:{number}: unreadable: {error}")
             expected += 1
-            continue
-        if event.seq != expected:
-            problems.append(f"{path.name}:{number}: seq {event.seq} instead of {expected}")
-        expected, last = event.seq + 1, event
-        if event.kind != "end":  # `end` closes the file; it is not an event of the run
-            events.append(event)
-    if last is None or last.kind != "end":
-        return last
-    if hashlib.sha256(b"".join(line + b"\n" for line in lines[:-1])).hexdigest() != last.data.get("sha256"):
-        problems.append(f"{path.name}: its lines differ from the sealed ones: the file was changed")
-    return None
+            allowance.forgive(number, len(line))
+        else:
+            if event.seq != expected:
+                file.problems.append(f"{file.name}:{number}: seq {event.seq} instead of {expected}")
+                allowance.forgive(number, 0)
+            expected, file.last = event.seq + 1, event
+            if event.kind == "end":  # it closes the file; it is not an event of the run
+                sealed = whole.hexdigest()
+            else:
+                file.events.append(event)
+        whole.update(line)
+    file.sha256 = whole.hexdigest()
+    if file.last is not None and file.last.kind == "end" and sealed != file.last.data["sha256"]:
+        file.problems.append(f"{file.name}: its lines differ from the sealed ones: the file was changed")
 
 
 def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str]:
@@ -126,3 +163,17 @@ def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str
         if process not in recorded_processes and (code >= 0 or process[:2] in joined - begun):
             problems.append(f"the history of member {process[1]!r} of group {process[0]!r} is missing")
     return problems
+
+
+def _twice(events: Iterable[Event], files: Mapping[str, Sequence[Event]]) -> Iterator[str]:
+    """The first event, in order of time, that is in two files: one of them is a copy of the other, or of a part."""
+    for _, same in groupby(events, key=lambda event: (event.mono_ns, event.src, event.seq)):
+        first, *others = same
+        if others and len({event.to_json() for event in (first, *others)}) <= len(others):
+            names = [
+                name
+                for name, its in files.items()
+                if any(event.ts_ns == first.ts_ns and event.seq == first.seq for event in its)
+            ]
+            yield f"{' and '.join(names)} have event {first.seq} ({first.kind}) in common: one file is a copy"
+            return

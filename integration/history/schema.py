@@ -46,6 +46,7 @@ def _validator(kind: str) -> Callable[[Any], Any]:
         "type": "object",
         "required": [*schema["required"], *own.get("required", ())],
         "properties": properties,
+        "allOf": own.get("allOf", []),
     }
     made: Callable[[Any], Any] = fastjsonschema.compile(one, use_default=False)
     return made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
@@ -78,31 +79,53 @@ class ServiceView:
 def service_view(history: History) -> ServiceView:
     """The view of a run whose members are processes of one service."""
     events = history.events
-    sent: set[tuple[TopicPartition, int]] = set()
+    sent: dict[TopicPartition, set[int]] = defaultdict(set)
     counts = _outputs_of_inputs(events)
-    reads: Counter[tuple[TopicPartition, int]] = Counter()
+    reads: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # from an offset, up to another
     reached: dict[TopicPartition, int] = {}
     furthest_back = 0
     for event in events:
         if event.kind == "ack":
-            sent.add((TopicPartition(event.data["topic"], event.data["partition"]), event.data["offset"]))
+            sent[TopicPartition(event.data["topic"], event.data["partition"])].add(event.data["offset"])
         elif event.kind == "consume":
             for run in event.data["offsets"]:
                 tp = TopicPartition(run["topic"], run["partition"])
                 furthest_back = max(furthest_back, reached.get(tp, 0) - run["first"])
                 reached[tp] = max(reached.get(tp, 0), run["last"] + 1)
-                reads.update((tp, offset) for offset in range(run["first"], run["last"] + 1))
+                reads[tp].append((run["first"], run["last"] + 1))
     drained = any(event.kind == "step" and event.data["name"] == "drained" for event in events)
     return ServiceView(
-        sent=len(sent),
-        unread=len(sent - reads.keys()) if drained else None,
-        read_twice=sum(times > 1 for times in reads.values()),
+        sent=sum(map(len, sent.values())),
+        unread=sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items()) if drained else None,
+        read_twice=sum(map(_twice, reads.values())),
         furthest_back=furthest_back,
         refused_commits=sum(event.kind == "commit_fail" for event in events),
         unclosed=tuple(_unclosed(events)),
         without_output=None if counts is None else counts.count(0),
         several_outputs=None if counts is None else sum(count > 1 for count in counts),
     )
+
+
+def _outside(offsets: Iterable[int], ranges: Sequence[tuple[int, int]]) -> int:
+    """How many offsets are in no range."""
+    ranges = sorted(ranges)
+    at, reached, count = 0, 0, 0
+    for offset in sorted(offsets):
+        while at < len(ranges) and ranges[at][0] <= offset:
+            reached = max(reached, ranges[at][1])
+            at += 1
+        count += offset >= reached
+    return count
+
+
+def _twice(ranges: Iterable[tuple[int, int]]) -> int:
+    """How many offsets are in more than one range."""
+    edges = sorted(edge for begin, end in ranges for edge in ((begin, 1), (end, -1)))
+    depth = count = 0
+    for (at, by), (then, _) in pairwise(edges):
+        depth += by
+        count += then - at if depth > 1 else 0
+    return count
 
 
 def _outputs_of_inputs(events: Sequence[Event]) -> list[int] | None:
@@ -133,5 +156,5 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
         if event.kind == "closing":
             return
         process = (event.member, event.incarnation)
-        if event.kind == "exit" and event.data["asked"] and process in started - closed - killed - unseen:
+        if event.kind == "exit" and event.data.get("asked") and process in started - closed - killed - unseen:
             yield event.member or ""

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from typing import NamedTuple
 
 IDLE_S = 2.5
@@ -70,5 +71,11 @@ class TimeAxis:
         """Round seconds for labels, outside the cuts."""
         steps = (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9)
         step = next(s for s in steps if self.drawn_s / s <= 12)
-        candidates = (k * step for k in range(int(self.seconds / step) + 1))
+        edges = [0.0, *(edge for cut in self.cuts for edge in cut), self.seconds]
+        # Only what is drawn is walked: a cut may be of any length.
+        candidates = (
+            k * step
+            for begin, end in zip(edges[::2], edges[1::2], strict=True)
+            for k in range(ceil(begin / step), int(end / step) + 1)
+        )
         return [at for at in candidates if not any(cut.from_s <= at <= cut.to_s for cut in self.cuts)]

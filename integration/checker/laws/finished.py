@@ -11,6 +11,9 @@ from kafka_assignors.history.events import Event
 from ..ledger import GroupRecord, RunRecord
 from .findings import MS, SLACK_MS, Findings, named
 
+MOST_RECORDS = 1_000_000
+"""Records that a group's members may have read, and finished: the law looks at each, and a run may have any number."""
+
 
 def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """C6: an application finished every record below a committed offset.
@@ -23,6 +26,12 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
     """
     tellers = {process for process, start in record.starts.items() if start.data.get("config", {}).get("finishes")}
     if not tellers:
+        return
+    runs = (run for kind in ("consume", "finished") for event in record.events[kind] for run in event.data["offsets"])
+    if (records := sum(run["last"] - run["first"] + 1 for run in runs)) > MOST_RECORDS:
+        findings.unknown.append(
+            f"C6: group {record.group!r} read {records:,} records; at most {MOST_RECORDS:,} are judged"
+        )
         return
     finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that finished it first
     there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that shows the record

@@ -18,6 +18,8 @@ from .findings import MS, SHOWN, SLACK_MS, Findings, named
 from .ownership import own_intervals
 
 _SLACK_NS = SLACK_MS * MS
+_DIGITS = 18
+"""Of a record's number, at most: Python converts no more than some thousand."""
 
 
 class _Run(NamedTuple):
@@ -305,7 +307,7 @@ def in_order(run: RunRecord, findings: Findings) -> None:
     last: dict[tuple[str, str, int, str, Truncation | None], tuple[int, Event]] = {}
     for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
         producer, _, number = ack.data["value_id"].rpartition("-")
-        if not number.isdigit():
+        if not number.isdecimal() or len(number) > _DIGITS:
             findings.not_judged("K2", "its producer did not number its records")
             continue
         lost = lost_with(ack, run.truncated) if run.truncated else None
