@@ -222,10 +222,11 @@ class GroupRecord:
         """The first version of the committed generation with a number."""
         return self._writings[number][0] if number in self._writings else None
 
-    def written_by(self, number: int, at_ns: int) -> Generation | None:
-        """The last version of a committed generation that was written by a time, otherwise its first version."""
-        written = [g for g in self._writings.get(number, ()) if g.event.mono_ns <= at_ns]
-        return written[-1] if written else self.first_writing(number)
+    def written_between(self, number: int, from_ns: int, until_ns: int) -> Sequence[Generation]:
+        """The versions of a committed generation that stood from one time to another; otherwise its first version."""
+        writings = self._writings.get(number, ())
+        before = [g for g in writings if g.event.mono_ns <= from_ns][-1:]
+        return [*before, *(g for g in writings if from_ns < g.event.mono_ns <= until_ns)] or writings[:1]
 
     @cached_property
     def _writings(self) -> dict[int, list[Generation]]:

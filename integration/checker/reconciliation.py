@@ -126,11 +126,11 @@ class Reconciliation:
         """What one member had, in the order of the log."""
         return self._by_member.get(member_id, ())
 
-    def at(self, member_id: str, ns: int) -> Current | None:
-        """What one member had at a time (monotonic ns); None before its first record."""
+    def between(self, member_id: str, from_ns: int, until_ns: int) -> Sequence[Current]:
+        """What one member had from one time to another (monotonic ns), in order; nothing before its first record."""
         rows = self.of_member(member_id)
-        at = bisect_right(rows, ns, key=lambda row: row.event.mono_ns)
-        return rows[at - 1] if at else None
+        first, end = (bisect_right(rows, ns, key=lambda row: row.event.mono_ns) for ns in (from_ns, until_ns))
+        return rows[max(0, first - 1) : end]
 
     @cached_property
     def _by_member(self) -> dict[str, list[Current]]:

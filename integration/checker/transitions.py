@@ -13,6 +13,7 @@ from kafka_assignors.history.events import Event
 
 from ..names import options_of
 from .ledger import Generation, GroupRecord
+from .slack import surely_before
 
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
 
@@ -27,7 +28,8 @@ class Transition:
         generations: Committed after `before`, up to and including `after`.
         triggers: Events that may have caused them.
         requests: Requests of members for a rebalance (``rebalance_request``) after `before` was committed and before
-            `after` was. A request that no generation follows is in none, or in the next transition that has one.
+            `after` was, by clocks that may be `SLACK_MS` apart. A request that no generation follows is in none, or in
+            the next transition that has one.
     """
 
     record: GroupRecord
@@ -157,7 +159,7 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
             record, before, rest, after, step,
             tuple(committed[first : index[after.number] + 1]),
             tuple(e for e in triggers if since < e.mono_ns <= step.mono_ns),
-            tuple(e for e in requests if answered < e.mono_ns <= until),
+            tuple(e for e in requests if answered < e.mono_ns and not surely_before(until, e.mono_ns)),
         )  # fmt: skip
         rest, before = step, after
 

@@ -13,7 +13,8 @@ from kafka_assignors.history.events import Event
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord
 from ..reconciliation import Current
-from .findings import MS, SHOWN, SLACK_MS, Findings, named
+from ..slack import SLACK_MS
+from .findings import MS, SHOWN, Findings, named
 from .records import due_records
 
 READ_COMMITTED = "read_committed"

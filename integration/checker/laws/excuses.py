@@ -16,6 +16,7 @@ from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import FENCED_MS, ZOMBIE_MS
 
 from ..ledger import Generation, GroupRecord, Process
+from ..slack import around, surely_before
 from .findings import MS
 
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
@@ -24,7 +25,10 @@ _NEVER = 1 << 63
 
 
 class Excuse(NamedTuple):
-    """A time (monotonic ns) in which a process could not know what a committed generation (`evidence`) took from it."""
+    """A time (monotonic ns) in which a process could not know what a committed generation (`evidence`) took from it.
+
+    It begins `SLACK_MS` before the evidence, which has the broker's time.
+    """
 
     begin_ns: int
     end_ns: int
@@ -43,7 +47,8 @@ def zombie_of(one: Span, other: Span, excused: Excuses) -> Span | None:
     from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
     for span in (one, other):
         for excuse in excused.get(span.owner[1:], ()):
-            before = span.interval.start_ns <= excuse.begin_ns or _is_old_news(span.start, excuse.evidence)
+            late = surely_before(excuse.evidence.mono_ns, span.interval.start_ns)
+            before = not late or _is_old_news(span.start, excuse.evidence)
             if before and excuse.begin_ns <= from_ns and to_ns <= excuse.end_ns:
                 return span
     return None
@@ -61,9 +66,9 @@ class Fencing(NamedTuple):
 
     @property
     def heard_by_ns(self) -> int:
-        """When the older process must have learned of it: after two of its heartbeats and `FENCED_MS`."""
+        """When the older process must have learned of it: after two of its heartbeats, `FENCED_MS` and the slack."""
         heartbeat_ms: int = self.old.data.get("config", {}).get("heartbeat_interval_ms", 0)
-        return self.at.mono_ns + (2 * heartbeat_ms + FENCED_MS) * MS
+        return self.at.mono_ns + around((2 * heartbeat_ms + FENCED_MS) * MS)[1]
 
 
 @dataclass
@@ -93,11 +98,17 @@ def excuses(record: GroupRecord) -> Excuses:
                             last event
     ======================= ============================================ ==============================================
 
+    A generation has the broker's time: if that is ahead, it may have been committed before a callback that lies before
+    it here.
+
     Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
     by_process: dict[Process, list[Excuse]] = {}
-    for process, excuse in (*_of_faults(record), *_of_fencing(record), *_of_deaths(record)):
-        by_process.setdefault(process, []).append(excuse)
+    of_faults = (pair for shift_ns in (0, around(0)[0]) for pair in _of_faults(record, shift_ns))
+    for process, excuse in (*of_faults, *_of_fencing(record), *_of_deaths(record)):
+        mine = by_process.setdefault(process, [])
+        if excuse not in mine:
+            mine.append(excuse)
     return by_process
 
 
@@ -126,22 +137,23 @@ def _is_old_news(callback: Event, evicted: Event | None) -> bool:
     return generation < later
 
 
-def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
+def _of_faults(record: GroupRecord, shift_ns: int) -> Iterator[tuple[Process, Excuse]]:
+    """The excuses if generations were committed so much later than the broker's clock says."""
     faults = [e for kind in ("fault_begin", "fault_end") for e in record.events[kind] if e.member is not None]
     if not faults:
         return
     members = {e.member for e in faults}
     callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if e.member in members)
-    moments: list[tuple[Event, Generation | None]] = [(e, None) for e in (*faults, *callbacks)]
-    moments += ((g.event, g) for g in record.generations)
-    moments.sort(key=lambda moment: (moment[0].mono_ns, moment[0].src, moment[0].seq))
+    moments: list[tuple[int, Event, Generation | None]] = [(e.mono_ns, e, None) for e in (*faults, *callbacks)]
+    moments += ((g.event.mono_ns + shift_ns, g.event, g) for g in record.generations)
+    moments.sort(key=lambda moment: (moment[0], moment[1].src, moment[1].seq))
     hits: dict[Process, _Hit] = {}
     before: frozenset[Process] = frozenset()
-    for event, generation in moments:
+    for at_ns, event, generation in moments:
         if generation is not None:
             there = record.present(generation)
             for process, hit in hits.items():
-                if hit.evicted is None and process in before and process not in there and event.mono_ns <= hit.by_ns:
+                if hit.evicted is None and process in before and process not in there and at_ns <= hit.by_ns:
                     hit.evicted = event
             before = there
             continue
@@ -155,21 +167,21 @@ def _of_faults(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
                 open_hit.by_ns = _NEVER if open_hit.faults else event.mono_ns + ZOMBIE_MS * MS
         elif (open_hit := hits.get(process)) and not _is_old_news(event, open_hit.evicted):
             if open_hit.evicted is not None:
-                yield process, Excuse(open_hit.evicted.mono_ns, min(open_hit.by_ns, event.mono_ns), open_hit.evicted)
+                yield process, _excuse(open_hit.evicted, min(open_hit.by_ns, event.mono_ns))
             open_hit.evicted = None
             if not open_hit.faults:
                 del hits[process]
     for process, hit in hits.items():
         if hit.evicted is not None:
-            yield process, Excuse(hit.evicted.mono_ns, hit.by_ns, hit.evicted)
+            yield process, _excuse(hit.evicted, hit.by_ns)
 
 
 def _of_fencing(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     for fencing in fencings(record):
         process = fencing.old.member, fencing.old.incarnation
         callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if (e.member, e.incarnation) == process)
-        heard_ns = min((e.mono_ns for e in callbacks if e.mono_ns > fencing.at.mono_ns), default=_NEVER)
-        yield process, Excuse(fencing.at.mono_ns, min(heard_ns, fencing.heard_by_ns), fencing.at)
+        heard_ns = min((e.mono_ns for e in callbacks if surely_before(fencing.at.mono_ns, e.mono_ns)), default=_NEVER)
+        yield process, _excuse(fencing.at, min(heard_ns, fencing.heard_by_ns))
 
 
 def _of_deaths(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
@@ -183,10 +195,16 @@ def _of_deaths(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
         for generation in record.generations:
             there = record.present(generation)
             at = generation.event
-            if process in before and process not in there and last_ns < at.mono_ns < exit_.mono_ns:
-                yield process, Excuse(at.mono_ns, exit_.mono_ns, at)
+            earliest_ns, latest_ns = around(at.mono_ns)
+            unseen = last_ns <= latest_ns and earliest_ns <= exit_.mono_ns
+            if process in before and process not in there and unseen:
+                yield process, _excuse(at, exit_.mono_ns)
                 break
             before = there
+
+
+def _excuse(evidence: Event, end_ns: int) -> Excuse:
+    return Excuse(around(evidence.mono_ns)[0], end_ns, evidence)
 
 
 def _at(event: Event) -> int:

@@ -9,8 +9,6 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 MS = 1_000_000
-SLACK_MS = 100
-"""Tolerance: the broker's clock has whole milliseconds, and polled records may be reported just after a callback."""
 BEAT_MS = 300
 """The harness's heartbeat interval. Laws' limits include it; members with a longer one get the difference on top."""
 SHOWN = 5

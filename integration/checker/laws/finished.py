@@ -9,7 +9,8 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 
 from ..ledger import GroupRecord, RunRecord
-from .findings import MS, SLACK_MS, Findings, named
+from ..slack import surely_before
+from .findings import Findings, named
 
 MOST_RECORDS = 1_000_000
 """Records that a group's members may have read, and finished: the law looks at each, and a run may have any number."""
@@ -47,16 +48,16 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
     reached: dict[TopicPartition, int] = defaultdict(int)  # number of them already checked
     for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
         tp = TopicPartition(commit.data["topic"], commit.data["partition"])
-        if any(truncation.event.mono_ns <= commit.mono_ns for truncation in record.truncated.get(tp, ())):
+        if any(not surely_before(commit.mono_ns, t.event.mono_ns) for t in record.truncated.get(tp, ())):
             findings.not_judged("C6", "its brokers lost records, so an offset may refer to two records")
             continue
         findings.judged("C6")
-        until, record_offsets = commit.mono_ns + SLACK_MS * MS, offsets.get(tp, [])
+        record_offsets = offsets.get(tp, [])
         while reached[tp] < len(record_offsets) and record_offsets[reached[tp]] < commit.data["offset"]:
             offset = record_offsets[reached[tp]]
             reached[tp] += 1
             end = finished[tp].get(offset)
-            if end is None or end.mono_ns > until:
+            if end is None or surely_before(commit.mono_ns, end.mono_ns):
                 message = (
                     f"offset {commit.data['offset']} of {named(tp)} was committed before any member had finished the "
                     f"record at offset {offset}"

@@ -17,7 +17,8 @@ from kafka_assignors.operator import election
 
 from ...names import options_of
 from ..ledger import Generation, GroupRecord
-from .findings import BEAT_MS, MS, SHOWN, SLACK_MS, Findings, all_named, named
+from ..slack import surely_before
+from .findings import BEAT_MS, MS, SHOWN, Findings, all_named, named
 
 SETTLED_MS = 5000
 """A generation that stood this long, or that the harness found stable, must cover every partition, with heartbeats of
@@ -199,7 +200,7 @@ def _agreement_by_epoch(record: GroupRecord, event: Event, findings: Findings) -
     there = [
         current
         for current in rows
-        if current.epoch == number and current.event.mono_ns <= event.mono_ns + SLACK_MS * MS
+        if current.epoch == number and not surely_before(event.mono_ns, current.event.mono_ns)
     ]
     if not rows:
         findings.unknown.append(f"G2: the coordinator log has no assignment of {event.member}")
@@ -303,7 +304,7 @@ def _standing(record: GroupRecord) -> list[int]:
 def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[int, Event | None]]:
     """Generations that stayed: number -> (when that was known, the event that records it)."""
     stayed: dict[int, tuple[int, Event | None]] = {
-        generation.number: (until, None)
+        generation.number: (_counted_ns(record, generation, until), None)
         for generation, until in zip(record.generations, standing, strict=True)
         if until - generation.event.mono_ns >= settled_ms(record, generation) * MS
     }
@@ -311,6 +312,13 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
         if step.data["name"] == "stable":
             stayed[step.data["generation"]] = step.mono_ns, step
     return stayed
+
+
+def _counted_ns(record: GroupRecord, generation: Generation, until: int) -> int:
+    """When partitions are counted that a generation must cover: before a change that may be later, by the clocks."""
+    changes = [e.mono_ns for e in record.events["admin_change"] if e.mono_ns <= generation.event.mono_ns]
+    last_ns = max(changes, default=None)
+    return until if last_ns is None or surely_before(last_ns, generation.event.mono_ns) else last_ns - 1
 
 
 def settled_ms(record: GroupRecord, generation: Generation) -> int:

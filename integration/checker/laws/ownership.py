@@ -17,8 +17,9 @@ from ..ledger import Generation, GroupRecord
 from ..planned import Limit, Planned
 from ..rebalance_costs import STATES
 from ..reconciliation import Current
+from ..slack import SLACK_NS, surely_before
 from .excuses import excuses, zombie_of
-from .findings import MS, SLACK_MS, Findings, all_named, named
+from .findings import MS, Findings, all_named, named
 
 TELL_LOSSES = ("confluent-consumer", "confluent-kafka")
 """Clients of KIP-848 groups that report a loss as a loss. Java's tool calls the revoke callback for both."""
@@ -118,8 +119,7 @@ def handed_over(record: GroupRecord, findings: Findings) -> None:
         owners = {tp: m for m, tps in generation.assigned.items() for tp in tps}
         for member_id, tp in _claims(generation, findings):
             process = record.processes.get(member_id)
-            at_ns = generation.event.mono_ns
-            true = next((s for s in spans[tp] if s.owner[1:] == process and _covers(s, at_ns)), None)
+            true = next((s for s in spans[tp] if s.owner[1:] == process and _has_at(s, generation)), None)
             if true is None:
                 continue
             findings.judged("R2")
@@ -229,7 +229,7 @@ def _true_acknowledgements(record: GroupRecord, findings: Findings) -> None:
                 continue  # it left, or its session ended: nothing was acknowledged
             for tp in sorted(before.revoking - after.revoking - after.assigned):
                 findings.judged("R6")
-                at_ns = after.event.mono_ns + SLACK_MS * MS
+                at_ns = after.event.mono_ns + SLACK_NS
                 spans = own.get(((record.group, process[0] or "", process[1]), tp), ())
                 if still := next(
                     (s for s in spans if s.interval.start_ns < before.event.mono_ns and _covers(s, at_ns)), None
@@ -255,7 +255,7 @@ def _removed_is_lost(record: GroupRecord, findings: Findings) -> None:
             findings.not_judged("R7", "its client reports losses as revocations; the log tells them apart")
             continue
         findings.judged("R7")
-        latest_ns = span.interval.end_ns - SLACK_MS * MS
+        latest_ns = span.interval.end_ns - SLACK_NS
         out = [e for e in removals[span.owner[1:]] if span.interval.start_ns < e.event.mono_ns < latest_ns]
         if span.interval.end_kind == "revoked" and out:
             message = (
@@ -283,6 +283,16 @@ def _claims(generation: Generation, findings: Findings) -> list[tuple[str, Topic
             continue
         claims += [(member_id, tp) for tp in subscription.owned if tp.topic in subscription.topics]
     return claims
+
+
+def _has_at(span: Span, generation: Generation) -> bool:
+    """Whether a process surely owned a topic-partition when a generation was committed.
+
+    It gave it up after that, by its own generation as well, unless so much later that the clocks' slack doesn't matter.
+    """
+    interval, at_ns = span.interval, generation.event.mono_ns
+    knew = span.end is None or (interval.generation_end is not None and interval.generation_end >= generation.number)
+    return _covers(span, at_ns) and (knew or surely_before(at_ns, interval.end_ns))
 
 
 def _covers(span: Span, at_ns: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,8 +16,9 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.history.timeline import Span, partitions_of
 
 from ..ledger import Generation, GroupRecord, Process
+from ..slack import SLACK_MS, around, surely_before
 from .excuses import fencings
-from .findings import MS, SLACK_MS, Findings, all_named
+from .findings import MS, Findings, all_named
 
 STANDSTILL_MS = 30_000
 """Time beyond the session that a group left alone may need to reach its next state."""
@@ -62,7 +63,7 @@ def progress(record: GroupRecord, findings: Findings) -> None:
     for quiet in quiet_times(record):
         findings.judged("P1")
         _owners_live(record, quiet, owned, findings)
-        last = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
+        last = bisect_right(record.generations, around(quiet.end_ns)[1], key=lambda g: g.event.mono_ns) - 1
         if last < 0 or quiet.end_ns - record.generations[last].event.mono_ns <= quiet.bound_ms * MS:
             continue  # a rebalance may be under way
         generation = record.generations[last]
@@ -74,8 +75,7 @@ def progress(record: GroupRecord, findings: Findings) -> None:
                 findings.broken("P1", message, start, generation.event)
             elif process in record.processes.values() or start.client in (None, "kafka-python"):
                 findings.judged("G4")
-                number = _adopted_by(record, generation, process, adopted[process], quiet.end_ns)
-                if number != generation.number:
+                if generation.number not in _adopted_by(record, generation, process, adopted[process], quiet.end_ns):
                     message = (
                         f"{process[0]} never adopted generation {generation.number}, "
                         f"{(quiet.end_ns - generation.event.mono_ns) / MS:.0f} ms after it was committed"
@@ -116,7 +116,7 @@ def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
         away = any(count and fault not in (*_STALLS, "pause") for (fault, _), count in hits.items())
         if away or end_ns - event.mono_ns <= bound_ms * MS:
             continue
-        present = {p: start for p, start in alive.items() if taken.get(p, end_ns) >= end_ns}
+        present = {p: start for p, start in alive.items() if p not in taken or surely_before(end_ns, taken[p])}
         yield Quiet(event.mono_ns, end_ns, bound_ms, event, present, dict(gone))
 
 
@@ -131,7 +131,7 @@ def adoption(record: GroupRecord, findings: Findings) -> None:
                 message = f"{event.member} adopted generation {number} after generation {before.data['generation']}"
                 findings.broken("G4", message, before, event)
             generation = record.first_writing(number)
-            if generation is not None and event.mono_ns < generation.event.mono_ns - SLACK_MS * MS:
+            if generation is not None and surely_before(event.mono_ns, generation.event.mono_ns):
                 early_ms = (generation.event.mono_ns - event.mono_ns) / MS
                 message = f"{event.member} adopted generation {number} {early_ms:.0f} ms before it was committed"
                 findings.broken("G4", message, event, generation.event)
@@ -264,7 +264,7 @@ def _owners_live(
     record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], findings: Findings
 ) -> None:
     """P1: the longest time within a quiet time in which a partition has no living owner."""
-    at = bisect_right(record.generations, quiet.end_ns, key=lambda g: g.event.mono_ns) - 1
+    at = bisect_right(record.generations, around(quiet.end_ns)[0], key=lambda g: g.event.mono_ns) - 1
     if at < 0:
         return
     generation = record.generations[at]
@@ -303,9 +303,27 @@ def _at_rest(
     adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
     findings: Findings,
 ) -> None:
-    generation = record.written_by(rest.data["generation"], rest.mono_ns)
-    if generation is None:
+    """Of the versions of its generation that may stand when the group rests, the one that fits best is judged."""
+    versions = record.written_between(rest.data["generation"], *around(rest.mono_ns))
+    if not versions:
         return  # O3 reports it
+    trials = [Findings() for _ in versions]
+    for generation, trial in zip(versions, trials, strict=True):
+        _rests_in(record, rest, generation, owned_partitions, adopted, trial)
+    best = min(trials, key=lambda trial: len(trial.violations))
+    for law, times in best.checked.items():
+        findings.judged(law, times)
+    findings.violations += best.violations
+
+
+def _rests_in(
+    record: GroupRecord,
+    rest: Event,
+    generation: Generation,
+    owned_partitions: Mapping[Process, set[TopicPartition]],
+    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    findings: Findings,
+) -> None:
     for member_id, process in sorted(record.members_of(generation).items()):
         if process not in record.starts:
             continue  # not started by the harness
@@ -320,8 +338,8 @@ def _at_rest(
         for law in ("G4", "P1", "R8"):
             findings.judged(law)
         if generation.by_broker:
-            now = record.reconciliation.at(member_id, rest.mono_ns)
-            there = now is not None and not now.removed and now.epoch == generation.number
+            rows = record.reconciliation.between(member_id, *around(rest.mono_ns))
+            there = any(not row.removed and row.epoch == generation.number for row in rows)
         else:
             there = process in adopted and adopted[process][0].data["generation"] == generation.number
         if not there:
@@ -394,18 +412,18 @@ def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
 
 def _adopted_by(
     record: GroupRecord, last: Generation, process: Process, rows: Sequence[Event], at_ns: int
-) -> int | None:
+) -> Collection[int]:
+    """The generation that a process has adopted; of a KIP-848 group, the epochs that it may have by the log's times."""
     if last.by_broker:
-        return _epoch(record, process, at_ns)
-    numbers = [e.data["generation"] for e in rows if e.mono_ns <= at_ns]
-    return numbers[-1] if numbers else None
+        return _epochs(record, process, at_ns)
+    return [e.data["generation"] for e in rows if e.mono_ns <= at_ns][-1:]
 
 
-def _epoch(record: GroupRecord, process: Process, at_ns: int) -> int | None:
-    """The epoch of a process in a KIP-848 group by the coordinator's log: the member reports changes only."""
-    currents = [record.reconciliation.at(member_id, at_ns) for member_id, p in record.processes.items() if p == process]
-    there = [current for current in currents if current is not None and not current.removed]
-    return max(there, key=lambda current: current.event.seq).epoch if there else None
+def _epochs(record: GroupRecord, process: Process, at_ns: int) -> Collection[int]:
+    """By the coordinator's log: the member reports changes only."""
+    ids = [member_id for member_id, candidate in record.processes.items() if candidate == process]
+    rows = (row for name in ids for row in record.reconciliation.between(name, *around(at_ns)))
+    return {row.epoch for row in rows if not row.removed}
 
 
 def _by_partition(record: GroupRecord) -> dict[TopicPartition, list[Span]]:

@@ -14,10 +14,10 @@ from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
-from .findings import MS, SHOWN, SLACK_MS, Findings, named
+from ..slack import SLACK_NS, surely_before
+from .findings import MS, SHOWN, Findings, named
 from .ownership import own_intervals
 
-_SLACK_NS = SLACK_MS * MS
 _DIGITS = 18
 """Of a record's number, at most: Python converts no more than some thousand."""
 
@@ -64,7 +64,7 @@ class _Delay(NamedTuple):
 
     def brings(self, tp: TopicPartition, before: _Commit, commit: _Commit) -> bool:
         """Whether a commit in the log is a delayed copy: the process did not begin it again after `before`."""
-        if commit.mono_ns > self.end_ns + _SLACK_NS:
+        if surely_before(self.end_ns, commit.mono_ns):
             return False
         row = {"topic": tp.topic, "partition": tp.partition, "offset": commit.offset}
         begins = [begin.mono_ns for begin in self.begun if row in begin.data["offsets"]]
@@ -88,7 +88,7 @@ def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
             if at_ns <= span.interval.end_ns:
                 continue
             taken = any(span.interval.end_ns <= other.interval.start_ns <= at_ns for other in starts[tp])
-            if at_ns <= span.interval.end_ns + _SLACK_NS and not taken:
+            if at_ns <= span.interval.end_ns + SLACK_NS and not taken:
                 continue
         message = (
             f"{run.event.member} consumed offsets {run.first}-{run.last} of {named(tp)}, which it does not own"
@@ -193,10 +193,10 @@ def commits(record: GroupRecord, findings: Findings) -> None:
 
 def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
     """The position reached at a time, ± the slack; if positions may fall, the highest within that slack."""
-    end = bisect_right(rows, at_ns + _SLACK_NS, key=lambda row: row[0])
+    end = bisect_right(rows, at_ns + SLACK_NS, key=lambda row: row[0])
     if not falls:
         return rows[end - 1][1] if end else 0
-    begin = bisect_left(rows, at_ns - _SLACK_NS, key=lambda row: row[0])
+    begin = bisect_left(rows, at_ns - SLACK_NS, key=lambda row: row[0])
     return max((offset for _, offset in rows[max(0, begin - 1) : end]), default=0)
 
 
@@ -255,8 +255,8 @@ def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bo
     return any(
         truncation.offset < before.offset <= truncation.end
         and truncation.offset <= after.offset
-        and truncation.event.mono_ns <= after.mono_ns
-        and before.mono_ns <= event.mono_ns + _SLACK_NS
+        and not surely_before(after.mono_ns, truncation.event.mono_ns)
+        and not surely_before(event.mono_ns, before.mono_ns)
         for truncation, event in rereads
     )
 
@@ -282,7 +282,7 @@ def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
             findings.judged("C5")
             spans = own[(record.group, event.member or "", event.incarnation), tp]
             span = _own_at(spans, event.mono_ns)
-            if span is None or span.interval.end_ns + _SLACK_NS < begin.mono_ns:
+            if span is None or surely_before(span.interval.end_ns, begin.mono_ns):
                 message = (
                     f"a commit of {event.member} for {named(tp)} was accepted, although it does not own the partition"
                 )
@@ -292,8 +292,8 @@ def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
 def _out_of(record: GroupRecord, process: Process, begin: Event, accepted: Event) -> Generation | None:
     """The generation that stood before a commit began, if none has the process until the commit was accepted."""
     generations = record.generations
-    at = bisect_left(generations, begin.mono_ns - _SLACK_NS, key=lambda g: g.event.mono_ns) - 1
-    end = bisect_right(generations, accepted.mono_ns + _SLACK_NS, key=lambda g: g.event.mono_ns)
+    at = bisect_left(generations, begin.mono_ns - SLACK_NS, key=lambda g: g.event.mono_ns) - 1
+    end = bisect_right(generations, accepted.mono_ns + SLACK_NS, key=lambda g: g.event.mono_ns)
     if at < 0 or any(process in record.present(g) for g in generations[at:end]):
         return None
     return generations[at]
@@ -496,7 +496,7 @@ def runs_of_spans(record: GroupRecord) -> RunsOfSpans:
     runs: dict[tuple[MemberKey, TopicPartition, int], list[_Run]] = defaultdict(list)
     for owner, tp, run in _consumed(record):
         span = _own_at(own[owner, tp], run.event.mono_ns)
-        if span is not None and run.event.mono_ns <= span.interval.end_ns + _SLACK_NS:
+        if span is not None and run.event.mono_ns <= span.interval.end_ns + SLACK_NS:
             runs[owner, tp, span.interval.start_ns].append(run)
     return runs
 
@@ -520,7 +520,5 @@ def _committed(rows: Sequence[_Commit], start_ns: int, read_ns: int) -> list[_Co
 
     Empty if no commit was known before.
     """
-    count = bisect_left(rows, start_ns - _SLACK_NS, key=lambda c: c.mono_ns)
-    return (
-        [] if count == 0 else list(rows[count - 1 : bisect_right(rows, read_ns + _SLACK_NS, key=lambda c: c.mono_ns)])
-    )
+    count = bisect_left(rows, start_ns - SLACK_NS, key=lambda c: c.mono_ns)
+    return [] if count == 0 else list(rows[count - 1 : bisect_right(rows, read_ns + SLACK_NS, key=lambda c: c.mono_ns)])

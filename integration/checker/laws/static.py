@@ -9,6 +9,7 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.history.timeline import partitions_of
 
 from ..ledger import GroupRecord
+from ..slack import surely_before
 from .excuses import fencings
 from .findings import MS, Findings, all_named
 
@@ -77,7 +78,7 @@ def fenced(record: GroupRecord, findings: Findings) -> None:
         if "heartbeat_interval_ms" not in old.data.get("config", {}):
             findings.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
             continue
-        if ended is not None and ended.mono_ns <= taken.mono_ns:
+        if ended is not None and not surely_before(taken.mono_ns, ended.mono_ns):
             continue
         findings.judged("S2")
         for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
@@ -97,7 +98,7 @@ def _refused(record: GroupRecord, old: Event, new: Event, findings: Findings) ->
         return
     findings.judged("S2")
     taken = next((fencing.at for fencing in fencings(record) if fencing.new is new), None)
-    if taken is not None and (ended is None or taken.mono_ns < ended.mono_ns):
+    if taken is not None and (ended is None or surely_before(taken.mono_ns, ended.mono_ns)):
         message = (
             f"the coordinator let {new.member} join with the instance id {new.instance_id!r}, which the running member "
             f"{old.member} had"

@@ -12,6 +12,7 @@ from kafka_assignors.history.zombies import ZOMBIE_MS, zombies
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.checker.laws.excuses import Excuse, excuses, zombie_of
 from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.checker.slack import SLACK_NS
 from tests.support.histories import stories as told
 from tests.support.histories.edges import at_ns, last
 from tests.support.histories.faults import fenced
@@ -148,12 +149,15 @@ def test_a_member_that_is_away_for_good_stays_excused_only_for_what_it_had() -> 
 
 
 B = ("g", "b", 0)
+EARLIEST = 10 - 2 * SLACK_NS
+"""Begin of an excuse for what is owned from 10 on: the clocks may be apart by the slack either way."""
 
 
 def excused(story: Story) -> list[tuple[int, int]]:
     """From when to when b is excused."""
     found = excuses(RunRecord.of(story.history).groups["g"])
-    return [(each.begin_ns, each.end_ns) for each in found.get(B[1:], ())]
+    assert all(each.begin_ns == each.evidence.mono_ns - SLACK_NS for each in found.get(B[1:], ()))
+    return [(each.evidence.mono_ns, each.end_ns) for each in found.get(B[1:], ())]
 
 
 def committed(story: Story) -> list[int]:
@@ -231,7 +235,7 @@ def test_what_another_hears_tells_a_fenced_process_nothing() -> None:
     assert excused(story) == [excuse]
 
 
-@pytest.mark.parametrize(("after_ns", "times"), [(0, 0), (1, 1)])
+@pytest.mark.parametrize(("after_ns", "times"), [(-SLACK_NS - 1, 0), (-SLACK_NS, 1)])
 def test_one_that_dies_unseen_is_excused_from_a_generation_after_its_last_word(after_ns: int, times: int) -> None:
     story = told.two()
     del story.held["b"]
@@ -263,21 +267,22 @@ def test_a_process_that_never_started_takes_no_instance_id() -> None:
     ("begin_ns", "end_ns", "evicted_in", "whole"),
     [
         *((20, 50, 1, True), (10, 50, 1, True), (30, 40, 1, True)),
-        *((9, 50, 1, False), (31, 50, 1, False), (20, 39, 1, False)),
-        (9, 50, 2, True),  # b was assigned it before it was evicted, and told so later
+        *((EARLIEST, 50, 1, True), (EARLIEST - 1, 50, 1, False), (31, 50, 1, False), (20, 39, 1, False)),
+        (EARLIEST - 1, 50, 2, True),  # b was assigned it before it was evicted, and told so later
         (31, 50, 2, False),
     ],
 )
 def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(
     begin_ns: int, end_ns: int, evicted_in: int, whole: bool
 ) -> None:
-    """b owned from 10 to 40, a from 30 on."""
+    """b owned from 10 to 40, a from 30 on; b's eviction is recorded the slack after the excuse begins."""
     story = Story("range", {"t": 1}).start("a", "b")
     partitions = [{"topic": "t", "partition": 0}]
     for member, kind, ns in (("b", "assigned_begin", 10), ("a", "assigned_begin", 30), ("b", "revoke_end", 40)):
         event = story.tell(kind, "member", member, generation=1, partitions=partitions)
         story.events[-1] = replace(event, mono_ns=ns)
     older, newer = spans(story.history.events)
-    excuse = Excuse(begin_ns, end_ns, replace(story.events[0], data={"generation": evicted_in}))
+    evidence = replace(story.events[0], mono_ns=begin_ns + SLACK_NS, data={"generation": evicted_in})
+    excuse = Excuse(begin_ns, end_ns, evidence)
 
     assert zombie_of(older, newer, {older.owner[1:]: [excuse]}) == (older if whole else None)
