@@ -73,6 +73,7 @@ def test_what_the_tests_tell_fits_too(story: Story) -> None:
         ("generation", {"partitions": ["t-0"]}),
         ("generation_committed", {"members": [{"member_id": "a"}]}),
         ("start", {"assignors": "range"}),
+        ("start", {"config": {"heartbeat_interval_ms": "fast"}}),
         ("not_stable", {"due": "everything"}),
         ("truncated", {"offsets": [{"topic": "t", "partition": 0, "offset": 1}]}),
         ("not_drained", {"left": [{"topic": "t", "partition": 0, "offset": 1}]}),

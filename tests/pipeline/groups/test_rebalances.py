@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def events(spark: SparkSession, folder: Path, histories: Mapping[str, list[Event
     """Histories as they are kept, each a run of its own."""
     for run, history in histories.items():
         (folder / run).mkdir(parents=True)
-        lines = [Event(**{**vars(e), "run": run}).to_json() + "\n" for e in history]
+        lines = [replace(e, run=run).to_json() + "\n" for e in history]
         (folder / run / "events.jsonl").write_text("".join(lines))
     return read.events(read.parse(read.lines(spark, str(folder))))
 

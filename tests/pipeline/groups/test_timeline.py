@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from kafka_assignors.pipeline.groups import rebalances, timeline
 from kafka_assignors.pipeline.sources import read
 from tests.support.histories.faults import fenced
 from tests.support.histories.story import HEARTBEAT_MS, Story, churn
+from tests.support.histories.whole import whole
 from tests.support.histories.zombies import hit
 
 pytestmark = pytest.mark.spark
@@ -51,7 +53,9 @@ def random_history(rng: random.Random, run: str) -> list[Event]:
         now = (seq - (rng.random() < 0.2)) * 500_000_000  # so that a pause may be noticed too late
         group = rng.choice(["g", "h", None] if kind == "step" else ["g", "h"])
         incarnation = rng.randint(0, 1)
-        events.append(Event(kind, run, src, seq, now, now, group, member, incarnation, 1, None, instance, data=data))
+        events.append(
+            Event(kind, run, src, seq, now, now, group, member, incarnation, 1, None, instance, data=whole(kind, data))
+        )
     return events
 
 
@@ -82,9 +86,9 @@ def test_intervals_equal_the_checkers(spark: SparkSession, tmp_path: Path) -> No
     rng = random.Random(11)
     histories = {f"random{i}": random_history(rng, f"random{i}") for i in range(100)}
     for protocol in ("range", "cooperative-sticky"):
-        histories[protocol] = [Event(**{**vars(e), "run": protocol}) for e in churn(protocol).events]
+        histories[protocol] = [replace(e, run=protocol) for e in churn(protocol).events]
     lost = zombies()
-    histories |= {run: [Event(**{**vars(e), "run": run}) for e in story.events] for run, (story, _) in lost.items()}
+    histories |= {run: [replace(e, run=run) for e in story.events] for run, (story, _) in lost.items()}
     for run, events in histories.items():
         (tmp_path / run).mkdir()
         # A file's end comes later than all that happened, and ends no interval.

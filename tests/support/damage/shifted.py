@@ -28,7 +28,7 @@ def fenced(after_ms: float) -> Story:
     row = {**old.data["offsets"][0]}
     row |= {"first": row["last"] + 1, "last": row["last"] + 1, "count": 1}
     event = told.since(story.records(2), taken, after_ms).tell("consume", "member", "b", offsets=[row])
-    story.events[-1] = type(event)(**{**vars(event), "incarnation": 0, "member_id": old.member_id})
+    story.events[-1] = replace(event, incarnation=0, member_id=old.member_id)
     # It hears of it now: what it owned ends here, and isn't what this is about.
     return story
 

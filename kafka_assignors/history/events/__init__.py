@@ -1,0 +1,29 @@
+"""Events of a group: values <-> JSON lines, and the fields of each kind as a class."""
+
+from __future__ import annotations
+
+from .event import (
+    COMMON,
+    INCOMPLETE,
+    VERSION,
+    Event,
+    EventsByKind,
+    committed,
+    file_stem,
+    generation_in,
+    is_of,
+    partitions_json,
+)
+
+__all__ = [
+    "COMMON",
+    "INCOMPLETE",
+    "VERSION",
+    "Event",
+    "EventsByKind",
+    "committed",
+    "file_stem",
+    "generation_in",
+    "is_of",
+    "partitions_json",
+]
