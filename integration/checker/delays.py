@@ -9,6 +9,7 @@ from functools import cached_property
 from math import ceil
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import AckBody, ConsumeBody
 
 from .ledger import GroupRecord
 
@@ -29,20 +30,20 @@ class Delays:
     ms: Sequence[float]
 
     @classmethod
-    def of(cls, record: GroupRecord, acks: Iterable[Event]) -> Delays:
+    def of(cls, record: GroupRecord, acks: Iterable[Event[AckBody]]) -> Delays:
         """The delays of acknowledged records until a member first consumed them; without that, law C3 names them.
 
         Cost: O(n log n) for n events and records that were acknowledged, however many offsets a run has.
         """
         waiting: dict[tuple[str, int], _Waiting] = {}
         for ack in acks:
-            waiting.setdefault((ack.data["topic"], ack.data["partition"]), _Waiting()).acks.append(ack)
+            waiting.setdefault((ack.body.topic, ack.body.partition), _Waiting()).acks.append(ack)
         delays = sorted(
             (ack.mono_ns, max(0.0, (event.mono_ns - ack.mono_ns) / 1e6))
-            for event in record.events["consume"]
-            for run in event.data["offsets"]
-            if (place := waiting.get((run["topic"], run["partition"]))) is not None
-            for ack in place.taken(run["first"], run["last"])
+            for event in record.events.of(ConsumeBody)
+            for run in event.body.offsets
+            if (place := waiting.get((run.topic, run.partition))) is not None
+            for ack in place.taken(run.first, run.last)
         )
         return cls([at_ns for at_ns, _ in delays], [ms for _, ms in delays])
 
@@ -64,14 +65,14 @@ class _Waiting:
     @cached_property
     def _sorted(self) -> tuple[list[Event], list[int]]:
         """By offset; and for each the next that waits, itself at first, as in a disjoint-set forest."""
-        acks = sorted(self.acks, key=lambda ack: ack.data["offset"])
+        acks = sorted(self.acks, key=lambda ack: ack.body.offset)
         return acks, list(range(len(acks) + 1))
 
     def taken(self, first: int, last: int) -> Iterator[Event]:
         """Take the records of these offsets that still wait."""
         acks, after = self._sorted
-        at = self._next(bisect_left(acks, first, key=lambda ack: ack.data["offset"]))
-        while at < len(acks) and acks[at].data["offset"] <= last:
+        at = self._next(bisect_left(acks, first, key=lambda ack: ack.body.offset))
+        while at < len(acks) and acks[at].body.offset <= last:
             yield acks[at]
             after[at] = at + 1
             at = self._next(at)

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, EventsByKind, generation_in
+from kafka_assignors.history.events.bodies import (
+    AckBody,
+    AdminChangeBody,
+    AssignBeginBody,
+    BrokerAssignedBody,
+    FaultBeginBody,
+    GenerationBody,
+    GenerationCommittedBody,
+    MemberRow,
+    NotStableBody,
+    ReadBackBody,
+    StartBody,
+    StepBody,
+    TopicsBody,
+    TruncatedBody,
+)
 from kafka_assignors.history.timeline import Span, spans
 
 from ..history import History
 from ..names import COOPERATIVE, EITHER, is_ours
 from .reconciliation import Reconciliation
-
-_COUNTING = ("admin_change", "step", "topics", "not_stable")
-"""Events that carry partition counts."""
-
 
 Process = tuple[str | None, int]
 """Member name, incarnation."""
@@ -40,7 +51,7 @@ class Truncation:
     tp: TopicPartition
     offset: int
     end: int
-    event: Event
+    event: Event[TruncatedBody]
 
     def covers(self, offset: int) -> bool:
         """Whether an offset was lost."""
@@ -61,6 +72,7 @@ class Generation:
     """A committed generation with at least one member, decoded, by member id; a member's name is its client id."""
 
     event: Event
+    body: GenerationCommittedBody
     number: int
     protocol: str
     leader: str
@@ -68,19 +80,21 @@ class Generation:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, event: Event, names: Mapping[str, str | None] | None = None) -> Generation:
-        """Decode a ``generation_committed`` event. `names`, member id -> name, override the event's client ids.
+    def of(
+        cls, event: Event, body: GenerationCommittedBody, names: Mapping[str, str | None] | None = None
+    ) -> Generation:
+        """Index the generation of an event. `names`, member id -> name, override the event's client ids.
 
         The client id is outdated for a static member whose instance id another process took.
         """
-        members = event.data["members"]
         return cls(
             event,
-            event.data["generation"],
-            event.data.get("protocol", ""),
-            event.data.get("leader", ""),
-            {m["member_id"]: frozenset(_tps(m["assigned"])) for m in members},
-            {m["member_id"]: (names or {}).get(m["member_id"]) or m["client_id"] for m in members},
+            body,
+            body.generation,
+            body.protocol or "",
+            body.leader or "",
+            {m.member_id: frozenset(m.assigned) for m in body.members},
+            {m.member_id: (names or {}).get(m.member_id) or m.client_id for m in body.members},
         )
 
     @property
@@ -94,7 +108,7 @@ class Generation:
 
         Without that time (a target assignment, a very old broker), it is the record's own.
         """
-        joined_ms = self.event.data.get("ts_ms", 0)
+        joined_ms = self.body.ts_ms
         late_ns = self.event.ts_ns - joined_ms * 1_000_000 if joined_ms > 0 else 0
         return self.event.mono_ns - max(0, late_ns)
 
@@ -114,18 +128,18 @@ class Generation:
 
     def subscription_of(self, member_id: str) -> Subscription:
         """A member's subscription when it joined. Raises `WireError` if its bytes are not a subscription."""
-        row = next(m for m in self.event.data["members"] if m["member_id"] == member_id)
-        return decode_subscription(bytes.fromhex(row["subscription"]))
+        row = next(m for m in self.body.members if m.member_id == member_id)
+        return decode_subscription(bytes.fromhex(row.subscription))
 
     @property
     def contradicts_itself(self) -> bool:
         """Whether a member's raw assignment differs from its decoded row; unreadable bytes count as no partitions."""
-        for row in self.event.data["members"]:
+        for row in self.body.members:
             raw: frozenset[TopicPartition] = frozenset()
             with suppress(WireError, ValueError):
-                decoded = decode_assignment(bytes.fromhex(row["assignment"])).partitions
+                decoded = decode_assignment(bytes.fromhex(row.assignment)).partitions
                 raw = frozenset(TopicPartition(t, p) for t, ps in decoded.items() for p in ps)
-            if raw != self.assigned[row["member_id"]]:
+            if raw != self.assigned[row.member_id]:
                 return True
         return False
 
@@ -145,7 +159,7 @@ class Generation:
     @cached_property
     def identities(self) -> Mapping[str, str]:
         """Member id -> the instance id of a static member, else the member id."""
-        return {m["member_id"]: identity_of(m["member_id"], m.get("instance_id")) for m in self.event.data["members"]}
+        return {m.member_id: identity_of(m.member_id, m.instance_id) for m in self.body.members}
 
     @cached_property
     def owners(self) -> dict[TopicPartition, str]:
@@ -158,7 +172,7 @@ class GroupRecord:
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self.events: dict[str, list[Event]] = defaultdict(list)  # kind -> events
+        self.events = EventsByKind()
         self.spans: list[Span] = []
         self.counts: list[tuple[int, Mapping[str, int]]] = []  # mono_ns, topic -> partition count
         self.truncated: Truncations = {}
@@ -180,13 +194,14 @@ class GroupRecord:
     def _committed(self) -> list[Generation]:
         committed = sorted([*self.events["generation_committed"], *self.reconciliation.targets], key=lambda e: e.seq)
         names = {member_id: name for member_id, (name, _) in self.processes.items()}
-        return [Generation.of(e, names) for e in committed if e.data["members"]]
+        bodies = ((event, generation_in(event)) for event in committed)
+        return [Generation.of(event, body, names) for event, body in bodies if body is not None and body.members]
 
     @cached_property
     def reconciliation(self) -> Reconciliation:
         """The records of a KIP-848 group, replayed; empty for a classic group."""
-        classic = {m["member_id"]: e.seq for e in self.events["generation_committed"] for m in e.data["members"]}
-        return Reconciliation.of(self.group, sorted(self.events["broker_assigned"], key=lambda e: e.seq), classic)
+        classic = {m.member_id: e.seq for e in self.events.of(GenerationCommittedBody) for m in e.body.members}
+        return Reconciliation.of(self.group, sorted(self.events.of(BrokerAssignedBody), key=lambda e: e.seq), classic)
 
     @property
     def broker_assigned(self) -> bool:
@@ -196,7 +211,7 @@ class GroupRecord:
     def speaks_consumer(self, process: Process) -> bool:
         """Whether a process speaks the consumer protocol (KIP-848)."""
         start = self.starts.get(process)
-        return start is not None and start.data.get("config", {}).get("protocol") == "consumer"
+        return start is not None and start.body.config.protocol == "consumer"
 
     @cached_property
     def adopted(self) -> set[tuple[str | None, int]]:
@@ -204,7 +219,7 @@ class GroupRecord:
 
         A member of a KIP-848 group reports changes only, so its epochs in the coordinator's log count.
         """
-        adoptions = {(e.member_id, e.data["generation"]) for e in self.events["generation"]}
+        adoptions = {(e.member_id, e.body.generation) for e in self.events.of(GenerationBody)}
         epochs = {g.number for g in self.generations if g.by_broker}
         return {adoption for adoption in adoptions if adoption[1] not in epochs} | self.reconciliation.reached
 
@@ -213,8 +228,10 @@ class GroupRecord:
         """Committed generations by number; if one was written again (a static member returned), its last version."""
         return {g.number: g for g in self.generations}
 
-    def generation_of(self, number: int, member_id: str | None) -> Generation | None:
+    def generation_of(self, number: int | None, member_id: str | None) -> Generation | None:
         """A generation by number; if a static member returned under a new id, the last version with `member_id`."""
+        if number is None:
+            return None
         written = [g for g in self._writings.get(number, ()) if member_id in g.assigned]
         return written[-1] if written else self.by_number.get(number)
 
@@ -248,8 +265,8 @@ class GroupRecord:
         """
         members = self._members.get(id(generation))
         if members is None:
-            rows = generation.event.data["members"]
-            members = {m["member_id"]: self.processes.get(m["member_id"]) or self._latest(generation, m) for m in rows}
+            rows = generation.body.members
+            members = {m.member_id: self.processes.get(m.member_id) or self._latest(generation, m) for m in rows}
             self._members[id(generation)] = members
         return members
 
@@ -260,8 +277,8 @@ class GroupRecord:
             processes = self._present[id(generation)] = frozenset(self.members_of(generation).values())
         return processes
 
-    def _latest(self, generation: Generation, row: Mapping[str, Any]) -> Process:
-        instance, name = row.get("instance_id"), row["client_id"]
+    def _latest(self, generation: Generation, row: MemberRow) -> Process:
+        instance, name = row.instance_id, row.client_id
         started = [
             start
             for start in self.events["start"]
@@ -299,9 +316,9 @@ class GroupRecord:
         return times
 
     @cached_property
-    def starts(self) -> dict[Process, Event]:
+    def starts(self) -> dict[Process, Event[StartBody]]:
         """(member name, incarnation) -> its ``start`` event."""
-        return {(e.member, e.incarnation): e for e in self.events["start"]}
+        return {(e.member, e.incarnation): e for e in self.events.of(StartBody)}
 
     def cooperative(self, process: Process) -> bool:
         """Whether a process rebalances incrementally: it offers only cooperative assignors, or joins with claims.
@@ -311,7 +328,7 @@ class GroupRecord:
         if self.speaks_consumer(process):
             return True
         start = self.starts.get(process)
-        return process in self._kept or (start is not None and set(start.data["assignors"]) == {COOPERATIVE})
+        return process in self._kept or (start is not None and set(start.body.assignors) == {COOPERATIVE})
 
     @cached_property
     def cooperative_protocols(self) -> frozenset[str]:
@@ -335,7 +352,7 @@ class GroupRecord:
                         assignors[self.processes.get(member_id)] = generation.protocol
         return assignors
 
-    def start_of(self, member_id: str) -> Event | None:
+    def start_of(self, member_id: str) -> Event[StartBody] | None:
         """The ``start`` event of the process with a member id; None for members that report nothing."""
         process = self.processes.get(member_id)
         return None if process is None else self.starts.get(process)
@@ -349,8 +366,7 @@ class GroupRecord:
         start = self.start_of(member_id)
         if start is None:
             return "an assignor:?"
-        asked = start.data.get("config", {}).get("assignors", ())
-        offered = dict(zip(start.data["assignors"], asked, strict=False))
+        offered = dict(zip(start.body.assignors, start.body.config.assignors or (), strict=False))
         return str(offered.get(protocol, "an assignor:?"))
 
     def led_by_ours(self, generation: Generation) -> bool:
@@ -358,9 +374,25 @@ class GroupRecord:
         return is_ours(self.strategy_of_leader(generation))
 
     @cached_property
-    def views(self) -> dict[tuple[str | None, int], Event]:
+    def rests(self) -> list[Event[StepBody]]:
+        """The steps ``stable``: each has its generation."""
+        steps = self.events.of(StepBody)
+        return [step for step in steps if step.body.name == "stable" and step.body.generation is not None]
+
+    @cached_property
+    def kills(self) -> list[Event[FaultBeginBody]]:
+        """The harness's kills."""
+        return [fault for fault in self.events.of(FaultBeginBody) if fault.body.fault == "kill"]
+
+    @cached_property
+    def killed(self) -> frozenset[Process]:
+        """The processes that the harness killed."""
+        return frozenset((kill.member, kill.incarnation) for kill in self.kills)
+
+    @cached_property
+    def views(self) -> dict[tuple[str | None, int], Event[AssignBeginBody]]:
         """(leader's member id, generation) -> its ``assign_begin`` event."""
-        return {(e.member_id, e.data["generation"]): e for e in self.events["assign_begin"]}
+        return {(e.member_id, e.body.generation): e for e in self.events.of(AssignBeginBody)}
 
     def count_of(self, topic: str, at_ns: int) -> int | None:
         """Partition count of a topic at a time: the last count known by then, otherwise the first known later."""
@@ -388,13 +420,17 @@ class GroupRecord:
         return sorted((s for s in self.spans if s.end is not None), key=lambda span: span.interval.end_ns)
 
 
+RecordPlace = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+
 @dataclass
 class RunRecord:
     """A whole run, indexed for the laws."""
 
     groups: dict[str, GroupRecord]
-    acks: list[Event]
-    passes: list[tuple[Event, dict[tuple[str, int, int], Event]]]  # read_back step, (topic, partition, offset) -> event
+    acks: list[Event[AckBody]]
+    passes: list[tuple[Event[StepBody], dict[RecordPlace, Event[ReadBackBody]]]]  # read_back step, place -> event
     nacks: int
     truncated: Truncations
 
@@ -402,46 +438,60 @@ class RunRecord:
     def of(cls, history: History) -> RunRecord:
         """Index a history's events."""
         groups: dict[str, GroupRecord] = {}
-        acks, passes, nacks = [], [], 0
-        reading: dict[tuple[str, int, int], Event] = {}
-        counts: list[tuple[int, Mapping[str, int]]] = []
-        truncated: dict[TopicPartition, list[Truncation]] = defaultdict(list)
+        by_kind = EventsByKind()
         for event in history.events:
             if event.group is not None:
                 if event.group not in groups:
                     groups[event.group] = GroupRecord(event.group)
                 groups[event.group].events[event.kind].append(event)
-            if event.kind == "ack":
-                acks.append(event)
-            elif event.kind == "nack":
-                nacks += 1
-            elif event.kind == "read_back":
-                data = event.data
-                reading[data["topic"], data["partition"], data["offset"]] = event
-            elif event.kind == "step" and event.data["name"] == "read_back":
-                passes.append((event, reading))
-                reading = {}
-            elif event.kind == "truncated":
-                for row in event.data["offsets"]:
-                    tp = TopicPartition(row["topic"], row["partition"])
-                    truncated[tp].append(Truncation(tp, row["offset"], row["end"], event))
-            if event.kind in _COUNTING and "topics" in event.data:
-                counts.append((event.mono_ns, event.data["topics"]))
+            by_kind[event.kind].append(event)
+        truncated: dict[TopicPartition, list[Truncation]] = defaultdict(list)
+        for truncation in by_kind.of(TruncatedBody):
+            for row in truncation.body.offsets:
+                truncated[row.tp].append(Truncation(row.tp, row.offset, row.end, truncation))
         for span in spans(history.events):
             groups[span.interval.group].spans.append(span)
+        counts = _counts(by_kind)
         for record in groups.values():
             record.counts = counts
             record.truncated = dict(truncated)
-        return cls(groups, acks, passes, nacks, dict(truncated))
+        return cls(groups, by_kind.of(AckBody), _passes(by_kind), len(by_kind["nack"]), dict(truncated))
 
 
-def lost_with(ack: Event, truncated: Truncations) -> Truncation | None:
+def _counts(by_kind: EventsByKind) -> list[tuple[int, Mapping[str, int]]]:
+    """(mono_ns, topic -> partition count) of the events that have partition counts, in order."""
+    counting: list[Event[AdminChangeBody | StepBody | TopicsBody | NotStableBody]] = [
+        *by_kind.of(AdminChangeBody),
+        *by_kind.of(StepBody),
+        *by_kind.of(TopicsBody),
+        *by_kind.of(NotStableBody),
+    ]
+    counting.sort(key=_in_history)
+    return [(event.mono_ns, event.body.topics) for event in counting if event.body.topics is not None]
+
+
+def _passes(by_kind: EventsByKind) -> list[tuple[Event[StepBody], dict[RecordPlace, Event[ReadBackBody]]]]:
+    """The steps ``read_back``, with the records that were read since the one before."""
+    records, begin = by_kind.of(ReadBackBody), 0
+    passes = []
+    for step in by_kind.of(StepBody):
+        if step.body.name == "read_back":
+            end = bisect_left(records, _in_history(step), key=_in_history)
+            rows = ((event.body, event) for event in records[begin:end])
+            passes.append((step, {(row.topic, row.partition, row.offset): event for row, event in rows}))
+            begin = end
+    return passes
+
+
+def _in_history(event: Event) -> tuple[int, str, int]:
+    """The place of an event in the order of a `History`."""
+    return event.mono_ns, event.src, event.seq
+
+
+def lost_with(ack: Event[AckBody], truncated: Truncations) -> Truncation | None:
     """The truncation that lost an acknowledged record; None if it was not lost."""
-    for truncation in truncated.get(TopicPartition(ack.data["topic"], ack.data["partition"]), ()):
-        if ack.mono_ns < truncation.event.mono_ns and truncation.covers(ack.data["offset"]):
+    record = ack.body
+    for truncation in truncated.get(record.tp, ()):
+        if ack.mono_ns < truncation.event.mono_ns and truncation.covers(record.offset):
             return truncation
     return None
-
-
-def _tps(rows: Iterable[Mapping[str, Any]]) -> Iterator[TopicPartition]:
-    return (TopicPartition(row["topic"], row["partition"]) for row in rows)

@@ -19,6 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import AdminChangeBody, ExitBody, FaultBody, GenerationBody
 from kafka_assignors.history.timeline import Span
 
 from .ledger import Generation, GroupRecord, Process
@@ -122,8 +123,9 @@ class Planned:
         if any(trigger.kind.startswith("fault_") for trigger in change.triggers) or self._fault_at(change):
             return FAULT
         for trigger in change.triggers:
-            broke = trigger.kind == "exit" and trigger.data["code"] and not trigger.data.get("asked")
-            if broke or (trigger.kind == "admin_change" and trigger.data["change"] not in _PLANNED_CHANGES):
+            body = trigger.body
+            broke = isinstance(body, ExitBody) and body.code and not body.asked
+            if broke or (isinstance(body, AdminChangeBody) and body.change not in _PLANNED_CHANGES):
                 return UNPLANNED
         ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in _ENDS}
         committed = [g for g in (change.before, *change.generations) if g is not None]
@@ -138,11 +140,10 @@ class Planned:
         """Whether a fault that began before the change had not ended. A killed member is gone, which is no fault."""
         rest_ns = 0 if change.rest is None else change.rest.mono_ns
         force: dict[tuple[object, ...], int] = {}
-        for kind, by in (("fault_begin", 1), ("fault_end", -1)):
-            for event in self._record.events[kind]:
-                if event.mono_ns <= rest_ns and event.data["fault"] != "kill":
-                    key = event.data["fault"], event.data.get("target"), event.member, event.incarnation
-                    force[key] = force.get(key, 0) + by
+        for event in self._record.events.of(FaultBody):
+            if event.mono_ns <= rest_ns and event.body.fault != "kill":
+                key = event.body.fault, event.body.target, event.member, event.incarnation
+                force[key] = force.get(key, 0) + (1 if event.kind == "fault_begin" else -1)
         return any(count > 0 for count in force.values())
 
     def _leaving(self, before: Span, change: Transition) -> Event | None:
@@ -190,7 +191,7 @@ class Planned:
             return ALONE
         for process in shared:
             start = self._record.starts.get(process)
-            beat = None if start is None else start.data.get("config", {}).get("heartbeat_interval_ms")
+            beat = None if start is None else start.body.config.heartbeat_interval_ms
             if beat is None:
                 return UNTOLD
             early = gave_up and self._early(process)
@@ -199,7 +200,7 @@ class Planned:
 
     def _early(self, process: Process) -> bool:
         start = self._record.starts.get(process)
-        return start is not None and bool(start.data.get("config", {}).get("early_heartbeats"))
+        return start is not None and bool(start.body.config.early_heartbeats)
 
     def _since_adoption(self, one: Generation, other: Generation) -> float:
         """How long after the first adoption of a generation the last callback ended that gave partitions up, in ms."""
@@ -211,8 +212,8 @@ class Planned:
     def _adopted(self) -> Mapping[int, int]:
         """Generation -> when its first member adopted it."""
         times: dict[int, int] = {}
-        for event in self._record.events["generation"]:
-            number = event.data["generation"]
+        for event in self._record.events.of(GenerationBody):
+            number = event.body.generation
             times[number] = min(times.get(number, event.mono_ns), event.mono_ns)
         return times
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import ConsumeBody, FaultBeginBody, GenerationCommittedBody, StepBody
 from kafka_assignors.history.generations import from_events
 from kafka_assignors.history.rebalances import Rebalance, of_generations
 
@@ -75,9 +76,9 @@ def _watched_until(record: GroupRecord) -> int:
 
 def _due(record: GroupRecord, at_ns: int) -> list[TopicPartition]:
     """The topic-partitions that must have an owner at a time."""
-    committed = [e for e in record.events["generation_committed"] if e.mono_ns <= at_ns]
+    committed = [e for e in record.events.of(GenerationCommittedBody) if e.mono_ns <= at_ns]
     generations = [g for g in record.generations if g.event.mono_ns <= at_ns]
-    if not generations or (committed and not max(committed, key=lambda e: e.seq).data["members"]):
+    if not generations or (committed and not max(committed, key=lambda e: e.seq).body.members):
         return []
     ended = {(e.member, e.incarnation) for e in record.events["exit"] if e.mono_ns <= at_ns}
     running = [m for m in generations[-1].assigned if record.processes.get(m) not in ended]
@@ -107,7 +108,8 @@ class Cost:
         name: Empty if the group became stable without a named step.
         generation: Generation in which the group became stable.
         generations: Distinct generations committed since the previous stable state. Rebalances and moves are theirs.
-        ms: From the start of the step to the last member's adoption; None without a named step.
+        ms: From the start of the step to the last member's adoption; None without a named step, or if the history
+            does not have that time.
         stop_ms: Longest time that a subscribed topic-partition had no owner, without the time before its first owner.
         downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
         least, needless: Fewest moves needed, and needless moves; None if a rebalance doesn't tell (racks, an assignor
@@ -162,7 +164,7 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
         for transition, step in zip(changes, named, strict=True)
     ]
     # Also steps that never became stable: their gaps do not count for the step before.
-    edges = sorted({*begins, *(step.mono_ns for step in record.events["step"] if step.data["name"] not in STATES)})
+    edges = sorted({*begins, *(step.mono_ns for step in named_steps(record))})
 
     def begin_of(at_ns: int) -> int:
         return edges[max(0, bisect_right(edges, at_ns) - 1)] if edges else 0
@@ -176,11 +178,11 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
     return [
         Cost(
             group=record.group,
-            name="" if step is None else step.data["name"],
+            name="" if step is None else step.body.name,
             generation=transition.after.number,
             generations=len({g.number for g in transition.generations}),
             rebalances=len(mine),
-            ms=None if step is None else max(0.0, (transition.end.data["adopted_ns"] - step.mono_ns) / 1e6),
+            ms=_adopted_ms(step, transition.end),
             stop_ms=max(stops[begin], default=0.0),
             downtime_ms=sum(stops[begin]),
             moves=sum(rebalance.moved for rebalance in mine),
@@ -189,7 +191,7 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
             returned=sum(rebalance.returned for rebalance in mine),
             duplicates=again[begin],
             asked=transition.asked,
-            killed=any(e.kind == "fault_begin" and e.data["fault"] == "kill" for e in transition.triggers),
+            killed=any(isinstance(e.body, FaultBeginBody) and e.body.fault == "kill" for e in transition.triggers),
             first=transition.before is None,
             from_ns=begin,
             until_ns=transition.end.mono_ns,
@@ -197,6 +199,11 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
         for transition, step, begin in zip(changes, named, begins, strict=True)
         for mine in [_in(transition, rebalances)]
     ]
+
+
+def named_steps(record: GroupRecord) -> list[Event[StepBody]]:
+    """The steps that do not record a state."""
+    return [step for step in record.events.of(StepBody) if step.body.name not in STATES]
 
 
 def _in(transition: Transition, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
@@ -209,22 +216,23 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in numbers else sum(value or 0 for value in numbers)
 
 
-def _named(record: GroupRecord, transition: Transition) -> Event | None:
+def _named(record: GroupRecord, transition: Transition) -> Event[StepBody] | None:
     since = 0 if transition.rest is None else transition.rest.mono_ns
-    steps = [
-        step
-        for step in record.events["step"]
-        if since < step.mono_ns < transition.end.mono_ns and step.data["name"] not in STATES
-    ]
+    steps = [step for step in named_steps(record) if since < step.mono_ns < transition.end.mono_ns]
     return steps[-1] if steps else None
+
+
+def _adopted_ms(step: Event[StepBody] | None, rest: Event[StepBody]) -> float | None:
+    if step is None or rest.body.adopted_ns is None:
+        return None
+    return max(0.0, (rest.body.adopted_ns - step.mono_ns) / 1e6)
 
 
 def _read_again(record: GroupRecord) -> Iterator[tuple[int, int]]:
     """(when, how many): records that a member of the group had already consumed."""
     reached: dict[TopicPartition, int] = {}
-    for event in record.events["consume"]:
-        for run in event.data["offsets"]:
-            tp = TopicPartition(run["topic"], run["partition"])
-            if (last_offset := reached.get(tp, -1)) >= run["first"]:
-                yield event.mono_ns, min(last_offset, run["last"]) - run["first"] + 1
-            reached[tp] = max(last_offset, run["last"])
+    for event in record.events.of(ConsumeBody):
+        for run in event.body.offsets:
+            if (last_offset := reached.get(run.tp, -1)) >= run.first:
+                yield event.mono_ns, min(last_offset, run.last) - run.first + 1
+            reached[run.tp] = max(last_offset, run.last)

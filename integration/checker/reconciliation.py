@@ -26,6 +26,7 @@ from kafka_assignors.history.broker_group import (
 )
 from kafka_assignors.history.coordinator_log import BrokerAssigned
 from kafka_assignors.history.events import Event, committed
+from kafka_assignors.history.events.bodies import BrokerAssignedBody
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Current:
         converted: Whether it is removed because the coordinator converted the group to the classic protocol, with it.
     """
 
-    event: Event
+    event: Event[BrokerAssignedBody]
     member_id: str
     client_id: str
     epoch: int
@@ -55,7 +56,8 @@ class Reconciliation:
     """The records of one KIP-848 group, replayed.
 
     Args:
-        targets: The events that complete a target assignment, with the fields of a ``generation_committed``.
+        targets: The events that complete a target assignment, with the fields of a ``generation_committed`` (see
+            `generation_in`).
         currents: Every change of what a member has, in the order of the log.
         unnamed: Ids of topics whose names the history doesn't have.
         in_classic: Member id -> the place in the log (seq) of its last classic generation.
@@ -67,17 +69,18 @@ class Reconciliation:
     in_classic: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, group: str, events: Sequence[Event], in_classic: Mapping[str, int] | None = None) -> Reconciliation:
+    def of(
+        cls, group: str, events: Sequence[Event[BrokerAssignedBody]], in_classic: Mapping[str, int] | None = None
+    ) -> Reconciliation:
         """Replay ``broker_assigned`` events, which are in the order of the log."""
         reconciliation, state = cls(in_classic=in_classic or {}), BrokerGroup(group)
         names: dict[str, str] = {}
         for event in events:
-            names |= event.data.get("names", {})
+            names |= event.body.names or {}
         left: dict[str, str] = {}  # instance id -> member id, of static members removed since the last target
         for event in events:
-            entry = BrokerAssigned(
-                event.data["record"], group, event.member_id, event.data.get("fields"), event.data.get("pattern")
-            )
+            row = event.body
+            entry = BrokerAssigned(row.record, group, event.member_id, row.fields, row.pattern)
             before = state.members.get(entry.member or "")
             state.take(entry)
             names |= state.names
@@ -108,12 +111,14 @@ class Reconciliation:
             reconciliation.targets.append(replace(event, data={**event.data, **fields}))
         return reconciliation
 
-    def _step(self, event: Event, state: BrokerGroup, client_before: str, names: Mapping[str, str]) -> None:
-        record, member_id = event.data["record"], event.member_id or ""
+    def _step(
+        self, event: Event[BrokerAssignedBody], state: BrokerGroup, client_before: str, names: Mapping[str, str]
+    ) -> None:
+        record, member_id = event.body.record, event.member_id or ""
         member = state.members.get(member_id)
         if record not in (CURRENT, MEMBER):
             return
-        if event.data.get("fields") is None:
+        if event.body.fields is None:
             if record == MEMBER:
                 none: frozenset[TopicPartition] = frozenset()
                 stays = self.in_classic.get(member_id, -1) > event.seq

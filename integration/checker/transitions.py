@@ -10,6 +10,7 @@ from functools import cached_property
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.weighted.hysteresis import GROUP_S
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import GenerationBody, RebalanceRequestBody, StepBody
 
 from ..names import options_of
 from .ledger import Generation, GroupRecord
@@ -34,12 +35,12 @@ class Transition:
 
     record: GroupRecord
     before: Generation | None
-    rest: Event | None
+    rest: Event[StepBody] | None
     after: Generation
-    end: Event
+    end: Event[StepBody]
     generations: tuple[Generation, ...]
     triggers: tuple[Event, ...]
-    requests: tuple[Event, ...]
+    requests: tuple[Event[RebalanceRequestBody], ...]
 
     @cached_property
     def trigger(self) -> Event | None:
@@ -98,11 +99,11 @@ class Transition:
             process = request.member, request.incarnation
             adopted = [
                 e
-                for e in self.record.events["generation"]
+                for e in self.record.events.of(GenerationBody)
                 if (e.member, e.incarnation) == process and e.mono_ns < request.mono_ns
             ]
             if adopted and request.mono_ns - adopted[-1].mono_ns >= self._rest_s(request) * 1e9:
-                adoptions.add((*process, adopted[-1].data["generation"]))
+                adoptions.add((*process, adopted[-1].body.generation))
         return len(adoptions)
 
     def _rest_s(self, request: Event) -> float:
@@ -119,18 +120,16 @@ class Transition:
     def _seen_whole(self, generation: Generation) -> bool:
         if generation.by_broker:  # the broker knows its topics
             return True
-        topics = self.end.data.get("topics")
+        topics = self.end.body.topics
         if topics is None:
             return False
         view = self.record.views.get((generation.leader, generation.number))
         if view is not None:
-            return dict(view.data["topics"]) == dict(topics)
+            return dict(view.body.topics) == dict(topics)
         if self.record.start_of(generation.leader) is None:
             return False
         assigned = set(generation.owners)
-        claimed = {
-            TopicPartition(c["topic"], c["partition"]) for m in generation.event.data["members"] for c in m["owned"]
-        }
+        claimed = {tp for member in generation.body.members for tp in member.owned}
         whole = {TopicPartition(topic, p) for topic, count in topics.items() for p in range(count)}
         return whole <= assigned | claimed and {tp.topic for tp in assigned} == set(topics)
 
@@ -144,13 +143,13 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
     committed = [g for g in record.generations if first_writings[g.number] is g]
     index = {g.number: i for i, g in enumerate(committed)}
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
-    requests = record.events["rebalance_request"]
-    rest: Event | None = None
+    requests = record.events.of(RebalanceRequestBody)
+    rest: Event[StepBody] | None = None
     before: Generation | None = None
-    for step in record.events["step"]:
-        if step.data["name"] != "stable" or step.data["generation"] not in index:
+    for step in record.rests:
+        if (number := step.body.generation) is None or number not in index:
             continue
-        after = record.by_number[step.data["generation"]]
+        after = record.by_number[number]
         first = 0 if before is None else index[before.number] + 1
         since = 0 if rest is None else rest.mono_ns
         answered = 0 if before is None else first_writings[before.number].event.mono_ns

@@ -7,10 +7,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history import timeline
 from kafka_assignors.history.events import INCOMPLETE
+from kafka_assignors.history.events.bodies import (
+    AssignEndBody,
+    ErrorBody,
+    NotDrainedBody,
+    NotOverBody,
+    NotStableBody,
+    UnreadBody,
+)
 from kafka_assignors.history.timeline import Interval
 
 from ..history import History
@@ -141,7 +148,7 @@ def known_laws(names: Collection[str]) -> None:
 def _unread(record: GroupRecord) -> list[str]:
     """Why parts of a group's history cannot be judged; each reason once."""
     torn = [g.number for g in record.generations if g.contradicts_itself]
-    reasons = dict.fromkeys(str(event.data["reason"]) for event in record.events["unread"])
+    reasons = dict.fromkeys(event.body.reason for event in record.events.of(UnreadBody))
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
     for name, _ in sorted(set(record.processes.values()) - set(record.starts), key=str):
         unread.append(f"member {name!r} of group {record.group!r} has no start event, so its configuration is unknown")
@@ -159,19 +166,19 @@ def _given_up(record: GroupRecord) -> list[str]:
     """Conditions for which the harness waited in vain before the run ended or continued."""
     group = f"group {record.group!r}"
     reasons = []
-    for event in record.events["not_stable"]:
-        due = "; ".join(event.data["due"][:SHOWN])
-        reasons.append(f"{group} was not stable after {event.data['waited_s']:g} s; due: {due}")
-    for event in record.events["not_drained"]:
-        left = sum(row["end"] - row["offset"] for row in event.data["left"])
-        places = all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["left"]])
-        reasons.append(f"{group} had {left} records left after {event.data['waited_s']:g} s, in {places}")
-    for event in record.events["not_over"]:
-        reasons.append(f"the harness waited {event.data['waited_s']:g} s without success: {event.data['awaited']}")
-    for event in record.events["error"]:
-        if event.src == "harness" and event.data.get("fatal"):
-            first_line, *_ = event.data["message"].splitlines() or [""]
-            error = event.data["error"]
+    for unstable in (event.body for event in record.events.of(NotStableBody)):
+        due = "; ".join(unstable.due[:SHOWN])
+        reasons.append(f"{group} was not stable after {unstable.waited_s:g} s; due: {due}")
+    for undrained in (event.body for event in record.events.of(NotDrainedBody)):
+        left = sum(row.end - row.offset for row in undrained.left)
+        places = all_named([row.tp for row in undrained.left])
+        reasons.append(f"{group} had {left} records left after {undrained.waited_s:g} s, in {places}")
+    for missed in (event.body for event in record.events.of(NotOverBody)):
+        reasons.append(f"the harness waited {missed.waited_s:g} s without success: {missed.awaited}")
+    for event in record.events.of(ErrorBody):
+        if event.src == "harness" and event.body.fatal:
+            first_line, *_ = event.body.message.splitlines() or [""]
+            error = event.body.error
             reasons.append(first_line if error == INCOMPLETE else f"the harness gave up: {error}: {first_line}")
     return reasons
 
@@ -193,7 +200,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
     for record in run.groups.values():
         windows = [(c.from_ns, c.until_ns) for of, c in steps if of is record and not (c.first or c.killed)]
         waits += Delays.of(record, run.acks).within(*windows) if windows and run.acks else []
-    assigned = [e.data["duration_us"] for r in run.groups.values() for e in r.events["assign_end"]]
+    assigned = [e.body.duration_us for r in run.groups.values() for e in r.events.of(AssignEndBody)]
     return {
         "steps": [asdict(cost) for _, cost in steps],
         "generations": [row for record in run.groups.values() for row in _generations(record)],

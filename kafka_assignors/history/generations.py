@@ -15,7 +15,8 @@ from ..core.group import TopicPartition, identity_of
 from ..core.wire.protocol import Subscription, decode_subscription
 from ..errors import WireError
 from .coordinator_log import CommittedMember, Decoded, GroupCommitted, OffsetCommitted, assigned
-from .events import Event
+from .events import Event, generation_in, is_of
+from .events.bodies import GenerationCommittedBody, OffsetCommittedBody, decoded
 from .ownership import Commits, Committed
 
 
@@ -148,39 +149,40 @@ def from_events(events: Iterable[Event]) -> list[GroupGeneration]:
     """
     generations: list[GroupGeneration] = []
     for event in events:
-        ts_ms, data = event.ts_ns // 1_000_000, event.data
-        if event.kind == "offset_committed":
-            value = OffsetCommitted(event.group or "", data["topic"], data["partition"], data["offset"], -1, ts_ms)
+        ts_ms = event.ts_ns // 1_000_000
+        if is_of(event, OffsetCommittedBody):
+            commit = event.body
+            value = OffsetCommitted(event.group or "", commit.topic, commit.partition, commit.offset, -1, ts_ms)
             add(generations, Logged(ts_ms, value, event.mono_ns))
-        elif "members" in data and (data["members"] or data["generation"]):
-            generations.append(from_row(event.group or "", data, ts_ms, event.mono_ns))
+        elif (body := generation_in(event)) is not None and (body.members or body.generation):
+            generations.append(_of_body(event.group or "", body, ts_ms, event.mono_ns))
     return generations
 
 
 def from_row(group: str, row: Mapping[str, Any], ts_ms: int, mono_ns: int) -> GroupGeneration:
     """The generation in the fields of a ``generation_committed`` event."""
+    return _of_body(group, decoded(GenerationCommittedBody, row), ts_ms, mono_ns)
+
+
+def _of_body(group: str, body: GenerationCommittedBody, ts_ms: int, mono_ns: int) -> GroupGeneration:
     members = tuple(
         CommittedMember(
-            member["member_id"], member.get("instance_id"), member.get("client_id") or "", "",
-            member.get("rebalance_timeout_ms") or 0, member.get("session_timeout_ms") or 0,
-            _bytes(member.get("subscription")), _bytes(member.get("assignment")),
+            member.member_id, member.instance_id, member.client_id, "",
+            member.rebalance_timeout_ms or 0, member.session_timeout_ms or 0,
+            _bytes(member.subscription), _bytes(member.assignment),
         )
-        for member in row["members"]
+        for member in body.members
     )  # fmt: skip
     value = GroupCommitted(
-        group, "consumer", row["generation"], row.get("protocol"), row.get("leader"), int(row.get("ts_ms") or -1),
-        members,
+        group, "consumer", body.generation, body.protocol, body.leader, body.ts_ms or -1, members
     )  # fmt: skip
-    assignments = {
-        member["member_id"]: frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in member["assigned"])
-        for member in row["members"]
-    }
+    assignments = {member.member_id: frozenset(member.assigned) for member in body.members}
     return _generation(Logged(ts_ms, value, mono_ns), value, assignments)
 
 
-def _bytes(text: str | None) -> bytes:
+def _bytes(text: str) -> bytes:
     try:
-        return bytes.fromhex(text or "")
+        return bytes.fromhex(text)
     except ValueError:
         return b""
 

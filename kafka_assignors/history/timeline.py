@@ -7,8 +7,20 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ..core.group import TopicPartition
-from .events import Event
+from .events import Event, is_of
+from .events.bodies import (
+    AssignedBeginBody,
+    CallbackBody,
+    ExitBody,
+    FaultBeginBody,
+    LostBeginBody,
+    RevokeEndBody,
+    StopBody,
+    kinds_of,
+)
 from .zombies import MemberKey, zombies
+
+_BEGIN_OR_END = kinds_of(AssignedBeginBody, RevokeEndBody, LostBeginBody, FaultBeginBody, StopBody, ExitBody)
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class Span:
     """
 
     interval: Interval
-    start: Event
+    start: Event[AssignedBeginBody]
     end: Event | None
     zombie: tuple[int, int] | None = None
 
@@ -95,23 +107,23 @@ def intervals(events: Sequence[Event]) -> list[Interval]:
 def spans(events: Sequence[Event]) -> list[Span]:
     """`intervals` with their events, in the same order."""
     all_spans: list[Span] = []
-    open_: dict[MemberKey, dict[TopicPartition, Event]] = {}
+    open_: dict[MemberKey, dict[TopicPartition, Event[AssignedBeginBody]]] = {}
     last_ns: dict[str, int] = {}
     windows = zombies(events)
     for event in events:
         if event.group is None:
             continue
         last_ns[event.group] = event.mono_ns
-        if event.member is None:
+        if event.member is None or event.kind not in _BEGIN_OR_END:
             continue
         key = event.group, event.member, event.incarnation
         starts = open_.setdefault(key, {})
-        if event.kind == "assigned_begin":
-            for tp in partitions_of(event):
+        if is_of(event, AssignedBeginBody):
+            for tp in event.body.partitions:
                 starts.setdefault(tp, event)
-        elif event.kind in ("revoke_end", "lost_begin"):
+        elif is_of(event, RevokeEndBody) or is_of(event, LostBeginBody):
             kind = "revoked" if event.kind == "revoke_end" else "lost"
-            all_spans += (_span(tp, starts.pop(tp), event, kind) for tp in partitions_of(event) if tp in starts)
+            all_spans += (_span(tp, starts.pop(tp), event, kind) for tp in event.body.partitions if tp in starts)
         elif ending := _ends_all(event):
             all_spans += (_span(tp, start, event, ending) for tp, start in starts.items())
             starts.clear()
@@ -121,11 +133,6 @@ def spans(events: Sequence[Event]) -> list[Span]:
         all_spans = [_with_zombie(span, windows.get(span.owner, ())) for span in all_spans]
     all_spans.sort(key=lambda s: (*_place(s), s.interval.start_ns, s.interval.member, s.interval.incarnation))
     return [span for _, rows in groupby(all_spans, _place) for span in _with_neighbours(rows)]
-
-
-def partitions_of(event: Event) -> list[TopicPartition]:
-    """The topic-partitions that an event lists."""
-    return [TopicPartition(row["topic"], row["partition"]) for row in event.data.get("partitions", ())]
 
 
 def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
@@ -138,12 +145,12 @@ def _with_zombie(span: Span, pauses: Iterable[tuple[int, int]]) -> Span:
 
 
 def _ends_all(event: Event) -> str | None:
-    if event.kind == "fault_begin":
-        return "killed" if event.data.get("fault") == "kill" else None
+    if is_of(event, FaultBeginBody):
+        return "killed" if event.body.fault == "kill" else None
     return event.kind if event.kind in ("stop", "exit") else None
 
 
-def _span(tp: TopicPartition, start: Event, end: Event | None, kind: str, end_ns: int = 0) -> Span:
+def _span(tp: TopicPartition, start: Event[AssignedBeginBody], end: Event | None, kind: str, end_ns: int = 0) -> Span:
     interval = Interval(
         group=start.group or "",
         topic=tp.topic,
@@ -151,8 +158,8 @@ def _span(tp: TopicPartition, start: Event, end: Event | None, kind: str, end_ns
         member=start.member or "",
         member_id=start.member_id,
         incarnation=start.incarnation,
-        generation_start=start.data["generation"],
-        generation_end=None if end is None else end.data.get("generation"),
+        generation_start=start.body.generation,
+        generation_end=end.body.generation if end is not None and is_of(end, CallbackBody) else None,
         start_ns=start.mono_ns,
         end_ns=end_ns if end is None else end.mono_ns,
         start_kind="assigned",

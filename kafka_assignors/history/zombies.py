@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .events import Event
+from .events import Event, is_of
+from .events.bodies import FaultBody, GenerationBody, GenerationCommittedBody, StartBody, kinds_of
 
 ZOMBIE_MS = 5000
 """Time in which a resumed member must notice its losses; a later overlap is its own fault."""
@@ -20,6 +21,7 @@ _MS = 1_000_000
 _STANDS_STILL = ("pause", "stall", "assign_stall")
 _CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
 """Callbacks from which a process learns its assignment."""
+_TELLING = frozenset((*_CALLBACKS, *kinds_of(FaultBody, StartBody, GenerationBody, GenerationCommittedBody)))
 _NEVER = 1 << 63
 
 
@@ -55,6 +57,7 @@ def zombies(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
 
     Cost: O(n) for n events; each generation also costs the number of members under a fault at that time.
     """
+    events = [event for event in events if event.kind in _TELLING]
     windows_of = _still_or_fenced(events)
     for key, windows in _cut_off(events).items():
         windows_of.setdefault(key, []).extend(windows)
@@ -65,8 +68,8 @@ def _cut_off(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int, int]]]:
     windows_of: dict[MemberKey, list[tuple[int, int]]] = {}
     hit: dict[MemberKey, _Hindered] = {}
     for event in events:
-        if event.kind == "generation_committed" and hit:
-            there = {member["client_id"] for member in event.data["members"]}
+        if hit and is_of(event, GenerationCommittedBody):
+            there = {member.client_id for member in event.body.members}
             for (group, member, _), hindrance in hit.items():
                 hindrance.evicted |= group == event.group and member not in there
         if event.group is None or event.member is None:
@@ -101,15 +104,16 @@ def _still_or_fenced(events: Sequence[Event]) -> dict[MemberKey, list[tuple[int,
         if event.group is None or event.member is None:
             continue
         key = event.group, event.member, event.incarnation
-        if event.data.get("fault") in _STANDS_STILL and event.kind == "fault_begin":
-            paused[key] = event.mono_ns
-        elif event.data.get("fault") in _STANDS_STILL and event.kind == "fault_end" and key in paused:
-            resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * _MS
+        if is_of(event, FaultBody):
+            if event.body.fault in _STANDS_STILL and event.kind == "fault_begin":
+                paused[key] = event.mono_ns
+            elif event.body.fault in _STANDS_STILL and key in paused:
+                resumed[key] = paused.pop(key), event.mono_ns + ZOMBIE_MS * _MS
         elif key in resumed and event.kind in _CALLBACKS:
             begin, latest = resumed.pop(key)
             windows_of.setdefault(key, []).append((begin, min(latest, event.mono_ns)))
-        elif event.kind == "start" and event.instance_id is not None:
-            heartbeat_ms = event.data.get("config", {}).get("heartbeat_interval_ms", 0)
+        elif event.instance_id is not None and is_of(event, StartBody):
+            heartbeat_ms = event.body.config.heartbeat_interval_ms or 0
             instances.setdefault((event.group, event.instance_id), []).append((key, heartbeat_ms))
         elif event.kind == "generation" and event.instance_id is not None:
             older = instances.get((event.group, event.instance_id), [])

@@ -17,8 +17,8 @@ from kafka_assignors.history.ownership import Commits
 
 def generation(row: Any, commits: Mapping[TopicPartition, Commits]) -> GroupGeneration:
     """A row of ``generation_committed``, ``members`` and ``ts_ms`` as text, with the commits made in it."""
-    fields = {name: row[name] for name in ("generation", "protocol", "leader", "ts_ms")}
-    fields["members"] = json.loads(row["members"] or "[]")
+    fields = {name: row[name] for name in ("generation", "protocol", "leader")}
+    fields |= {"ts_ms": int(row["ts_ms"] or -1), "members": json.loads(row["members"] or "[]")}
     made = from_row(row["group"], fields, row["ts_ns"] // 1_000_000, row["mono_ns"])
     return replace(made, committed=replace(made.committed, commits=commits))
 

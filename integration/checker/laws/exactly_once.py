@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import (
+    AckBody,
+    CommitBeginBody,
+    CommitBody,
+    CommitOkBody,
+    GenerationBody,
+    ReadBackBody,
+    StepBody,
+)
 
-from ..ledger import Generation, GroupRecord, Process, RunRecord
+from ..ledger import Generation, GroupRecord, Process, RecordPlace, RunRecord
 from ..reconciliation import Current
 from ..slack import SLACK_MS
 from .findings import MS, SHOWN, Findings, named
@@ -39,7 +48,7 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
     topics = _output_topics(record)
     if not topics:
         return
-    at_least_once = any(start.data.get("config", {}).get("at_least_once") for start in record.starts.values())
+    at_least_once = any(start.body.config.at_least_once for start in record.starts.values())
     due, ends = due_records(record, run.acks)
     if not ends:
         findings.not_judged("X1", "the group was never drained")
@@ -50,26 +59,26 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
         findings.not_judged("X1", "its output was not read back with read_committed after the group was drained")
         return
     step, seen = passes[-1]
-    outputs: dict[str | None, list[Event]] = defaultdict(list)
+    outputs: dict[str | None, list[Event[ReadBackBody]]] = defaultdict(list)
     for (topic, _, _), output in sorted(seen.items()):
         if topic in topics:
-            outputs[output.data.get("value_id")].append(output)
+            outputs[output.body.value_id].append(output)
     for tp, inputs in sorted(due.items()):
         findings.judged("X1", len(inputs))
-        without = [ack for ack in inputs if not outputs.get(ack.data["value_id"])]
+        without = [ack for ack in inputs if not outputs.get(ack.body.value_id)]
         if without:
             message = f"{len(without)} record(s) of {named(tp)} have no committed output: offset {_offsets(without)}"
             findings.broken("X1", message, *without[:SHOWN], step)
         if at_least_once:
             continue
-        several = [ack for ack in inputs if len(outputs.get(ack.data["value_id"], ())) > 1]
+        several = [ack for ack in inputs if len(outputs.get(ack.body.value_id, ())) > 1]
         if several:
             message = (
                 f"{len(several)} record(s) of {named(tp)} have more than one committed output: "
                 f"offset {_offsets(several)}"
             )
             shown = several[:SHOWN]
-            findings.broken("X1", message, *(w for ack in shown for w in (ack, *outputs[ack.data["value_id"]])))
+            findings.broken("X1", message, *(w for ack in shown for w in (ack, *outputs[ack.body.value_id])))
 
 
 def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
@@ -88,25 +97,26 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     if not passes:
         findings.not_judged("X2", "its output was not read back with read_committed")
         return
-    inputs = {ack.data["value_id"]: ack for ack in run.acks}
-    begun, done = (_by_transaction(record, kind) for kind in ("commit_begin", "commit_ok"))
+    inputs = {ack.body.value_id: ack.body for ack in run.acks}
+    begun, done = (_by_transaction(record.events.of(kind)) for kind in (CommitBeginBody, CommitOkBody))
     stood: dict[tuple[Process, int], Generation | None] = {}
     excluded: dict[tuple[Process, int, TopicPartition | None], _Exclusion | None] = {}
     zombies: dict[tuple[Process, int], list[tuple[_Exclusion, Event]]] = defaultdict(list)
     for place, output in sorted(passes[-1][1].items()):
-        author = output.data.get("author")
-        if place[0] not in topics or author is None or author["group"] != record.group:
+        author = output.body.author
+        if place[0] not in topics or author is None or author.group != record.group:
             continue
         findings.judged("X2")
-        process, number = (author["member"], author["incarnation"]), author["transaction"]
+        process: Process = author.member, author.incarnation
+        number = author.transaction
         begin = begun.get((process, number))
         if begin is None:
             where = f"offset {place[2]} of {place[0]}-{place[1]}"
             message = f"{where} is read with read_committed, though {process[0]} never committed transaction {number}"
             findings.broken("X2", message, output)
             continue
-        source = inputs.get(output.data.get("value_id"))
-        tp = None if source is None else TopicPartition(source.data["topic"], source.data["partition"])
+        source = inputs.get(output.body.value_id or "")
+        tp = None if source is None else source.tp
         if (process, number) not in stood:
             stood[process, number] = _standing(record, process, begin)
         generation = stood[process, number]
@@ -127,26 +137,26 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
 
 
 def _output_topics(record: GroupRecord) -> frozenset[str]:
-    outputs = (start.data.get("config", {}).get("output") for start in record.starts.values())
+    outputs = (start.body.config.output for start in record.starts.values())
     return frozenset(topic for topic in outputs if topic)
 
 
 def _committed_passes(
     run: RunRecord, topics: frozenset[str]
-) -> Sequence[tuple[Event, Mapping[tuple[str, int, int], Event]]]:
+) -> Sequence[tuple[Event[StepBody], Mapping[RecordPlace, Event[ReadBackBody]]]]:
     """The `read_committed` read-backs that include all these topics."""
     return [
         (step, seen)
         for step, seen in run.passes
-        if step.data.get("isolation") == READ_COMMITTED and topics <= {row["topic"] for row in step.data["offsets"]}
+        if step.body.isolation == READ_COMMITTED and topics <= {row.topic for row in step.body.offsets or ()}
     ]
 
 
-def _by_transaction(record: GroupRecord, kind: str) -> dict[tuple[Process, int], Event]:
+def _by_transaction(commits: Iterable[Event[CommitBody]]) -> dict[tuple[Process, int], Event[CommitBody]]:
     return {
-        ((event.member, event.incarnation), event.data["transaction"]): event
-        for event in record.events[kind]
-        if "transaction" in event.data
+        ((commit.member, commit.incarnation), commit.body.transaction): commit
+        for commit in commits
+        if commit.body.transaction is not None
     }
 
 
@@ -158,9 +168,9 @@ def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation
     generations = record.generations
     at = bisect_left(generations, begin.mono_ns - SLACK_MS * MS, key=lambda g: g.event.mono_ns)
     last = generations[at - 1] if at else None
-    for event in reversed(record.events["generation"]):
+    for event in reversed(record.events.of(GenerationBody)):
         if (event.member, event.incarnation) == process and event.mono_ns <= begin.mono_ns:
-            adopted = record.generation_of(event.data["generation"], event.member_id)
+            adopted = record.generation_of(event.body.generation, event.member_id)
             newer = adopted is not None and (last is None or adopted.event.mono_ns > last.event.mono_ns)
             return adopted if newer else last
     return last
@@ -209,6 +219,6 @@ def _has(row: Current, tp: TopicPartition | None) -> bool:
     return row.converted or (not row.removed and (tp is None or tp in row.assigned | row.revoking))
 
 
-def _offsets(acks: Sequence[Event]) -> str:
+def _offsets(acks: Sequence[Event[AckBody]]) -> str:
     more = ", …" if len(acks) > SHOWN else ""
-    return ", ".join(str(ack.data["offset"]) for ack in acks[:SHOWN]) + more
+    return ", ".join(str(ack.body.offset) for ack in acks[:SHOWN]) + more

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, generation_in, is_of
+from kafka_assignors.history.events.bodies import (
+    AssignedBeginBody,
+    CallbackBody,
+    ExitBody,
+    FaultBody,
+    GenerationBody,
+    LostBeginBody,
+    RevokeEndBody,
+    StartBody,
+)
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import FENCED_MS, ZOMBIE_MS
 
@@ -19,7 +29,7 @@ from ..ledger import Generation, GroupRecord, Process
 from ..slack import around, surely_before
 from .findings import MS
 
-_CALLBACKS = ("revoke_end", "lost_begin", "assigned_begin")
+_CALLBACKS: tuple[type[CallbackBody], ...] = (RevokeEndBody, LostBeginBody, AssignedBeginBody)
 """Callbacks from which a process learns its assignment."""
 _NEVER = 1 << 63
 
@@ -60,14 +70,14 @@ class Fencing(NamedTuple):
     It is taken `at` the first committed generation with the newer process, or at its first adoption if that is earlier.
     """
 
-    old: Event
-    new: Event
+    old: Event[StartBody]
+    new: Event[StartBody]
     at: Event
 
     @property
     def heard_by_ns(self) -> int:
         """When the older process must have learned of it: after two of its heartbeats, `FENCED_MS` and the slack."""
-        heartbeat_ms: int = self.old.data.get("config", {}).get("heartbeat_interval_ms", 0)
+        heartbeat_ms = self.old.body.config.heartbeat_interval_ms or 0
         return self.at.mono_ns + around((2 * heartbeat_ms + FENCED_MS) * MS)[1]
 
 
@@ -114,15 +124,15 @@ def excuses(record: GroupRecord) -> Excuses:
 
 def fencings(record: GroupRecord) -> Iterator[Fencing]:
     """Static members whose instance id another process took, by the coordinator log or that process's own events."""
-    by_instance: dict[str, list[Event]] = {}
-    for start in record.events["start"]:
+    by_instance: dict[str, list[Event[StartBody]]] = {}
+    for start in record.events.of(StartBody):
         if start.instance_id is not None:
             by_instance.setdefault(start.instance_id, []).append(start)
     for starts in by_instance.values():
         for old, new in pairwise(starts):
             process = new.member, new.incarnation
             committed = (g.event for g in record.generations if process in record.present(g))
-            adopted = (e for e in record.events["generation"] if (e.member, e.incarnation) == process)
+            adopted = (e for e in record.events.of(GenerationBody) if (e.member, e.incarnation) == process)
             first = min(filter(None, (next(committed, None), next(adopted, None))), key=_at, default=None)
             if first is not None:
                 yield Fencing(old, new, first)
@@ -130,20 +140,19 @@ def fencings(record: GroupRecord) -> Iterator[Fencing]:
 
 def _is_old_news(callback: Event, evicted: Event | None) -> bool:
     """Whether a callback is of an earlier generation than the eviction: an answer that came late through the fault."""
-    if evicted is None or callback.kind != "assigned_begin":
+    if evicted is None or not is_of(callback, AssignedBeginBody):
         return False
-    generation: int = callback.data["generation"]
-    later: int = evicted.data["generation"]
-    return generation < later
+    later = evicted.body if is_of(evicted, GenerationBody) else generation_in(evicted)
+    return later is not None and callback.body.generation < later.generation
 
 
 def _of_faults(record: GroupRecord, shift_ns: int) -> Iterator[tuple[Process, Excuse]]:
     """The excuses if generations were committed so much later than the broker's clock says."""
-    faults = [e for kind in ("fault_begin", "fault_end") for e in record.events[kind] if e.member is not None]
+    faults = [e for e in record.events.of(FaultBody) if e.member is not None]
     if not faults:
         return
     members = {e.member for e in faults}
-    callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if e.member in members)
+    callbacks = (e for e in record.events.of(*_CALLBACKS) if e.member in members)
     moments: list[tuple[int, Event, Generation | None]] = [(e.mono_ns, e, None) for e in (*faults, *callbacks)]
     moments += ((g.event.mono_ns + shift_ns, g.event, g) for g in record.generations)
     moments.sort(key=lambda moment: (moment[0], moment[1].src, moment[1].seq))
@@ -179,16 +188,15 @@ def _of_faults(record: GroupRecord, shift_ns: int) -> Iterator[tuple[Process, Ex
 def _of_fencing(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
     for fencing in fencings(record):
         process = fencing.old.member, fencing.old.incarnation
-        callbacks = (e for kind in _CALLBACKS for e in record.events[kind] if (e.member, e.incarnation) == process)
+        callbacks = (e for e in record.events.of(*_CALLBACKS) if (e.member, e.incarnation) == process)
         heard_ns = min((e.mono_ns for e in callbacks if surely_before(fencing.at.mono_ns, e.mono_ns)), default=_NEVER)
         yield process, _excuse(fencing.at, min(heard_ns, fencing.heard_by_ns))
 
 
 def _of_deaths(record: GroupRecord) -> Iterator[tuple[Process, Excuse]]:
-    killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
-    for exit_ in record.events["exit"]:
+    for exit_ in record.events.of(ExitBody):
         process = exit_.member, exit_.incarnation
-        if not exit_.data["code"] or process in killed:  # a kill by the harness has its own event
+        if not exit_.body.code or process in record.killed:  # a kill by the harness has its own event
             continue
         last_ns = record.last_told.get(process, 0)
         before: frozenset[Process] = frozenset()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import ConsumeBody, FinishedBody, OffsetCommittedBody
 
 from ..ledger import GroupRecord, RunRecord
 from ..slack import surely_before
@@ -25,11 +25,11 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
 
     Cost: O(n log n) for n records.
     """
-    tellers = {process for process, start in record.starts.items() if start.data.get("config", {}).get("finishes")}
+    tellers = {process for process, start in record.starts.items() if start.body.config.finishes}
     if not tellers:
         return
-    runs = (run for kind in ("consume", "finished") for event in record.events[kind] for run in event.data["offsets"])
-    if (records := sum(run["last"] - run["first"] + 1 for run in runs)) > MOST_RECORDS:
+    runs = (run for event in record.events.of(ConsumeBody, FinishedBody) for run in event.body.offsets)
+    if (records := sum(run.last - run.first + 1 for run in runs)) > MOST_RECORDS:
         findings.unknown.append(
             f"C6: group {record.group!r} read {records:,} records; at most {MOST_RECORDS:,} are judged"
         )
@@ -37,38 +37,37 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
     finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that finished it first
     there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that shows the record
     for ack in run.acks:
-        there[TopicPartition(ack.data["topic"], ack.data["partition"])].setdefault(ack.data["offset"], ack)
-    for event in record.events["consume"]:
+        there[ack.body.tp].setdefault(ack.body.offset, ack)
+    for event in record.events.of(ConsumeBody):
         _note(event, there)
         if (event.member, event.incarnation) not in tellers:
             _note(event, finished)
-    for event in record.events["finished"]:
-        _note(event, finished)
+    for processed in record.events.of(FinishedBody):
+        _note(processed, finished)
     offsets = {tp: sorted(records) for tp, records in there.items()}
     reached: dict[TopicPartition, int] = defaultdict(int)  # number of them already checked
-    for commit in sorted(record.events["offset_committed"], key=lambda e: e.seq):
-        tp = TopicPartition(commit.data["topic"], commit.data["partition"])
+    for commit in sorted(record.events.of(OffsetCommittedBody), key=lambda e: e.seq):
+        tp = commit.body.tp
         if any(not surely_before(commit.mono_ns, t.event.mono_ns) for t in record.truncated.get(tp, ())):
             findings.not_judged("C6", "its brokers lost records, so an offset may refer to two records")
             continue
         findings.judged("C6")
         record_offsets = offsets.get(tp, [])
-        while reached[tp] < len(record_offsets) and record_offsets[reached[tp]] < commit.data["offset"]:
+        while reached[tp] < len(record_offsets) and record_offsets[reached[tp]] < commit.body.offset:
             offset = record_offsets[reached[tp]]
             reached[tp] += 1
             end = finished[tp].get(offset)
             if end is None or surely_before(commit.mono_ns, end.mono_ns):
                 message = (
-                    f"offset {commit.data['offset']} of {named(tp)} was committed before any member had finished the "
+                    f"offset {commit.body.offset} of {named(tp)} was committed before any member had finished the "
                     f"record at offset {offset}"
                 )
                 findings.broken("C6", message, commit, there[tp][offset], end)
 
 
-def _note(event: Event, into: dict[TopicPartition, dict[int, Event]]) -> None:
-    for row in event.data["offsets"]:
-        offsets: Iterable[int] = range(row["first"], row["last"] + 1)
-        events = into[TopicPartition(row["topic"], row["partition"])]
-        for offset in offsets:
+def _note(event: Event[ConsumeBody | FinishedBody], into: dict[TopicPartition, dict[int, Event]]) -> None:
+    for row in event.body.offsets:
+        events = into[row.tp]
+        for offset in range(row.first, row.last + 1):
             if offset not in events or event.mono_ns < events[offset].mono_ns:
                 events[offset] = event

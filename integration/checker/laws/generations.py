@@ -12,7 +12,7 @@ from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
 from kafka_assignors.history.events import Event
-from kafka_assignors.history.timeline import partitions_of
+from kafka_assignors.history.events.bodies import BrokerAssignedBody, GenerationBody
 from kafka_assignors.operator import election
 
 from ...names import options_of
@@ -139,23 +139,23 @@ def epochs_never_fall(record: GroupRecord, findings: Findings) -> None:
     Counting starts again after a record is deleted (a member left, a group ended), and after the coordinator writes an
     epoch below 0 (a static member is away).
     """
-    before: dict[tuple[str, str | None], Event] = {}
-    for event in sorted(record.events["broker_assigned"], key=lambda e: e.seq):
-        name = EPOCHS.get(event.data["record"])
+    before: dict[tuple[str, str | None], tuple[int, Event]] = {}
+    for event in sorted(record.events.of(BrokerAssignedBody), key=lambda e: e.seq):
+        name = EPOCHS.get(event.body.record)
         if name is None:
             continue
-        what, epoch = (event.data["record"], event.member_id), event.data.get("fields", {}).get(name, -1)
+        what, epoch = (event.body.record, event.member_id), (event.body.fields or {}).get(name, -1)
         last = before.pop(what, None)
         if epoch < 0:
             continue
-        before[what] = event
+        before[what] = epoch, event
         if last is None:
             continue
         findings.judged("G1")
-        if epoch < last.data["fields"][name]:
+        if epoch < last[0]:
             whose = "the group" if event.member_id is None else f"member {event.member_id}"
-            message = f"{name} {epoch} of {whose} was committed after {last.data['fields'][name]}"
-            findings.broken("G1", message, last, event)
+            message = f"{name} {epoch} of {whose} was committed after {last[0]}"
+            findings.broken("G1", message, last[1], event)
 
 
 def agreement(record: GroupRecord, findings: Findings) -> None:
@@ -163,8 +163,8 @@ def agreement(record: GroupRecord, findings: Findings) -> None:
 
     In a KIP-848 group it adopts a current assignment of its own, at the epoch of that assignment.
     """
-    for event in record.events["generation"]:
-        number = event.data["generation"]
+    for event in record.events.of(GenerationBody):
+        number = event.body.generation
         generation = record.generation_of(number, event.member_id)
         if record.broker_assigned and not _of_classic(generation, event):
             _agreement_by_epoch(record, event, findings)
@@ -175,7 +175,7 @@ def agreement(record: GroupRecord, findings: Findings) -> None:
             )
             continue
         findings.judged("G2")
-        adopted, given = frozenset(partitions_of(event)), generation.assigned.get(event.member_id or "")
+        adopted, given = frozenset(event.body.partitions), generation.assigned.get(event.member_id or "")
         if given is None:
             message = f"{event.member} adopted generation {number}, whose committed members do not include it"
             findings.broken("G2", message, event, generation.event)
@@ -187,15 +187,15 @@ def agreement(record: GroupRecord, findings: Findings) -> None:
             findings.broken("G2", message, event, generation.event)
 
 
-def _of_classic(generation: Generation | None, adopted: Event) -> bool:
+def _of_classic(generation: Generation | None, adopted: Event[GenerationBody]) -> bool:
     """Whether a member adopted a classic generation. In a group that was converted since, it may get less of it."""
     if generation is None or generation.by_broker:
         return False
-    return frozenset(partitions_of(adopted)) == generation.assigned.get(adopted.member_id or "")
+    return frozenset(adopted.body.partitions) == generation.assigned.get(adopted.member_id or "")
 
 
-def _agreement_by_epoch(record: GroupRecord, event: Event, findings: Findings) -> None:
-    number, adopted = event.data["generation"], frozenset(partitions_of(event))
+def _agreement_by_epoch(record: GroupRecord, event: Event[GenerationBody], findings: Findings) -> None:
+    number, adopted = event.body.generation, frozenset(event.body.partitions)
     rows = record.reconciliation.of_member(event.member_id or "")
     there = [
         current
@@ -229,7 +229,7 @@ def elected_protocol(record: GroupRecord, findings: Findings) -> None:
             findings.not_judged("G3", "the history does not have the assignors of a foreign member")
             continue
         findings.judged("G3")
-        offers: dict[str, list[str]] = {name: list(start.data["assignors"]) for name, start in start_events.items()}
+        offers: dict[str, list[str]] = {name: list(start.body.assignors) for name, start in start_events.items()}
         without = [name for name, names in offers.items() if generation.protocol not in names]
         if without:
             message = (
@@ -266,11 +266,11 @@ def replay(record: GroupRecord, findings: Findings) -> None:
                 f"A1: the history does not have the topics that {name} saw as leader of generation {generation.number}"
             )
             continue
-        rows = generation.event.data["members"]
-        members = [(m["member_id"], m.get("instance_id"), bytes.fromhex(m["subscription"])) for m in rows]
+        rows = generation.body.members
+        members = [(m.member_id, m.instance_id, bytes.fromhex(m.subscription)) for m in rows]
         try:
             _, options = options_of(record.strategy_of_leader(generation))
-            seen = view.data["topics"], view.data.get("racks"), view.data.get("leaders")
+            seen = view.body.topics, view.body.racks, view.body.leaders
             ours = reading.replay(generation.protocol, members, *seen, **options)
         except KafkaAssignorsError as error:
             findings.unknown.append(f"A1: generation {generation.number} can't be replayed: {error}")
@@ -308,9 +308,9 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
         for generation, until in zip(record.generations, standing, strict=True)
         if until - generation.event.mono_ns >= settled_ms(record, generation) * MS
     }
-    for step in record.events["step"]:
-        if step.data["name"] == "stable":
-            stayed[step.data["generation"]] = step.mono_ns, step
+    for rest in record.rests:
+        if rest.body.generation is not None:
+            stayed[rest.body.generation] = rest.mono_ns, rest
     return stayed
 
 
@@ -324,7 +324,7 @@ def _counted_ns(record: GroupRecord, generation: Generation, until: int) -> int:
 def settled_ms(record: GroupRecord, generation: Generation) -> int:
     """How long a generation may stand without covering every partition, by the slowest heartbeat of its members."""
     starts = (record.starts.get(process) for process in record.present(generation))
-    beats = [start.data.get("config", {}).get("heartbeat_interval_ms") or 0 for start in starts if start is not None]
+    beats = [start.body.config.heartbeat_interval_ms or 0 for start in starts if start is not None]
     return SETTLED_MS + 2 * max(0, max(beats, default=0) - BEAT_MS)
 
 

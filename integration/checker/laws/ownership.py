@@ -10,12 +10,19 @@ from itertools import groupby, pairwise
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
-from kafka_assignors.history.timeline import Span, partitions_of
+from kafka_assignors.history.events.bodies import (
+    AssignedBeginBody,
+    GenerationBody,
+    LostBeginBody,
+    PartitionsBody,
+    RevokeBeginBody,
+)
+from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord
 from ..planned import Limit, Planned
-from ..rebalance_costs import STATES
+from ..rebalance_costs import named_steps
 from ..reconciliation import Current
 from ..slack import SLACK_NS, surely_before
 from .excuses import excuses, zombie_of
@@ -66,22 +73,23 @@ def gap(record: GroupRecord, findings: Findings) -> None:
 
     In a planned change also for no longer than its members need to hear of a rebalance (`Planned`).
     """
-    steps = [step for step in record.events["step"] if step.data["name"] not in STATES]
+    steps = named_steps(record)
     begins = [step.mono_ns for step in steps]
     planned = Planned(record)
     for before, span in _successive(record.spans):
         gap_ms = span.interval.gap_before_ms or 0.0
         at = bisect_right(begins, span.interval.start_ns) - 1
-        step = None if at < 0 or "gap_ms" not in steps[at].data else steps[at]
+        step = steps[at] if at >= 0 else None
+        most_ms = None if step is None else step.body.gap_ms
         limit = planned.limit(before, span)
-        if step is None and not isinstance(limit, Limit):
+        if most_ms is None and not isinstance(limit, Limit):
             findings.not_judged("O4", f"no step limits the time without an owner (gap_ms), and {limit}")
             continue
         findings.judged("O4")
-        if step is not None and gap_ms > step.data["gap_ms"]:
+        if step is not None and most_ms is not None and gap_ms > most_ms:
             message = (
                 f"no member owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
-                f"the step {step.data['name']!r} allows {step.data['gap_ms']} ms"
+                f"the step {step.body.name!r} allows {most_ms} ms"
             )
             findings.broken("O4", message, step, span.start)
         if isinstance(limit, Limit) and limit.waited_ms > limit.ms:
@@ -140,24 +148,24 @@ def true_claims(record: GroupRecord, findings: Findings) -> None:
     the coordinator may give the partition on, only after it revoked.
     """
     _true_acknowledgements(record, findings)
-    kinds = ("generation", "assigned_begin", "revoke_begin", "lost_begin")
+    events = record.events.of(GenerationBody, AssignedBeginBody, RevokeBeginBody, LostBeginBody)
     owned_partitions: dict[tuple[str | None, int], set[TopicPartition]] = defaultdict(set)
     heard: dict[tuple[str | None, int], int] = {}
-    for event in sorted((e for kind in kinds for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq)):
-        process, number = (event.member, event.incarnation), event.data["generation"]
+    for event in sorted(events, key=lambda e: (e.mono_ns, e.src, e.seq)):
+        process, number = (event.member, event.incarnation), event.body.generation
         if heard.get(process) != number:
             heard[process] = number
             _compare_claims(record, event, owned_partitions[process], findings)
         if event.kind == "assigned_begin":
-            owned_partitions[process].update(partitions_of(event))
+            owned_partitions[process].update(event.body.partitions)
         elif event.kind != "generation":
-            owned_partitions[process].difference_update(partitions_of(event))
+            owned_partitions[process].difference_update(event.body.partitions)
 
 
 def _compare_claims(
-    record: GroupRecord, event: Event, owned_partitions: set[TopicPartition], findings: Findings
+    record: GroupRecord, event: Event[PartitionsBody], owned_partitions: set[TopicPartition], findings: Findings
 ) -> None:
-    generation = record.generation_of(event.data["generation"], event.member_id)
+    generation = record.generation_of(event.body.generation, event.member_id)
     if generation is None or generation.by_broker or event.member_id not in generation.assigned:
         return  # a violation of G2, or a target assignment, for which nobody joins with claims
     try:

@@ -12,8 +12,21 @@ from signal import SIGKILL
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import Event
-from kafka_assignors.history.timeline import Span, partitions_of
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import (
+    AssignedBeginBody,
+    CallbackBody,
+    ErrorBody,
+    ExitBody,
+    FaultBeginBody,
+    FaultBody,
+    GenerationBody,
+    LostBeginBody,
+    RevokeBeginBody,
+    StartBody,
+    StepBody,
+)
+from kafka_assignors.history.timeline import Span
 
 from ..ledger import Generation, GroupRecord, Process
 from ..slack import SLACK_MS, around, surely_before
@@ -27,7 +40,10 @@ SESSION_MS, POLL_MS = 45_000, 300_000
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
 _ENDS = ("stop", "exit", "fault_begin")
-_CALLBACKS = tuple(f"{what}_{edge}" for what in ("assigned", "revoke", "lost") for edge in ("begin", "end"))
+
+
+Adopted = tuple[Event[GenerationBody], frozenset[TopicPartition]]
+"""An adoption, and the partitions that it gave."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,7 @@ class Quiet:
     end_ns: int
     bound_ms: int
     began: Event | None
-    alive: Mapping[Process, Event]
+    alive: Mapping[Process, Event[StartBody]]
     gone: Mapping[Process, Event]
 
 
@@ -96,13 +112,13 @@ def quiet_times(record: GroupRecord) -> Iterator[Quiet]:
     """
     triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: (e.mono_ns, e.src, e.seq))
     last_ns = record.last_ns
-    configs = [s.data.get("config", {}) for s in record.events["start"]]
+    configs = [start.body.config for start in record.events.of(StartBody)]
     if not configs:
         return  # no member reports what it owns
-    session_ms = max(c.get("session_timeout_ms", SESSION_MS) for c in configs)
-    poll_ms = max(c.get("max_poll_interval_ms", POLL_MS) for c in configs)
+    session_ms = max(SESSION_MS if c.session_timeout_ms is None else c.session_timeout_ms for c in configs)
+    poll_ms = max(POLL_MS if c.max_poll_interval_ms is None else c.max_poll_interval_ms for c in configs)
     taken = {(f.old.member, f.old.incarnation): f.at.mono_ns for f in fencings(record)}
-    alive: dict[Process, Event] = {}
+    alive: dict[Process, Event[StartBody]] = {}
     gone: dict[Process, Event] = {}
     hits: dict[tuple[str, str | None], int] = defaultdict(int)  # fault, target -> how many are in force
     for event, after in pairwise([*triggers, None]):
@@ -126,9 +142,9 @@ def adoption(record: GroupRecord, findings: Findings) -> None:
         for before, event in pairwise([None, *rows]):
             assert event is not None
             findings.judged("G4")
-            number = event.data["generation"]
-            if before is not None and number < before.data["generation"]:
-                message = f"{event.member} adopted generation {number} after generation {before.data['generation']}"
+            number = event.body.generation
+            if before is not None and number < before.body.generation:
+                message = f"{event.member} adopted generation {number} after generation {before.body.generation}"
                 findings.broken("G4", message, before, event)
             generation = record.first_writing(number)
             if generation is not None and surely_before(event.mono_ns, generation.event.mono_ns):
@@ -144,47 +160,45 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
     Completeness is judged at a member's next adoption, when the group is stable, and where it is left alone. P1: when
     the group is stable, the process to which a partition is assigned owns it by callback.
     """
-    events = [e for kind in ("generation", *_CALLBACKS, "stop", "exit") for e in record.events[kind]]
-    events += (e for e in record.events["fault_begin"] if e.data.get("fault") == "kill")
-    rests = [e for e in record.events["step"] if e.data["name"] == "stable"]
+    events: list[Event] = [*record.events.of(GenerationBody), *record.events.of(CallbackBody)]
+    events += [*record.events["stop"], *record.events["exit"], *record.kills, *record.rests]
     owned_partitions: dict[Process, set[TopicPartition]] = defaultdict(set)
     got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since its last adoption
-    adopted: dict[Process, tuple[Event, frozenset[TopicPartition]]] = {}
-    under_way: dict[Process, Event] = {}
+    adopted: dict[Process, Adopted] = {}
+    under_way: dict[Process, Event[CallbackBody]] = {}
     quiet = list(quiet_times(record))
-    for event in sorted([*events, *rests], key=lambda e: (e.mono_ns, e.src, e.seq)):
+    for event in sorted(events, key=lambda e: (e.mono_ns, e.src, e.seq)):
         process = event.member, event.incarnation
         while quiet and event.mono_ns >= quiet[0].end_ns:
             _left_alone(quiet.pop(0), adopted, got, findings)
-        if event.kind == "step":
+        if is_of(event, StepBody):
             _at_rest(record, event, owned_partitions, adopted, findings)
         elif event.kind in _ENDS:
             adopted.pop(process, None)
             owned_partitions.pop(process, None)
-            continue
-        elif event.kind == "generation":
-            if process in adopted and adopted[process][0].data["generation"] != event.data["generation"]:
+        elif is_of(event, GenerationBody):
+            if process in adopted and adopted[process][0].body.generation != event.body.generation:
                 _all_got(*adopted[process], got[process], event, findings)
-            adopted[process] = event, frozenset(partitions_of(event))
+            adopted[process] = event, frozenset(event.body.partitions)
             got[process] = set(owned_partitions[process])
-            continue
-        elif event.kind != "step":
+        elif is_of(event, CallbackBody):
             _one_by_one(under_way, event, findings)
-        if event.kind == "assigned_begin":
-            _nothing_else(record, event, findings)
-            _as_adopted(adopted.get(process), event, findings)
-            owned_partitions[process].update(partitions_of(event))
-            got[process].update(partitions_of(event))
-        elif event.kind in ("revoke_begin", "lost_begin"):
-            if more := set(partitions_of(event)) - owned_partitions[process]:
-                message = f"{event.member} was asked to revoke {all_named(sorted(more))}, which it did not own"
-                findings.broken("R8", message, event)
-            owned_partitions[process].difference_update(partitions_of(event))
+            partitions = event.body.partitions
+            if isinstance(event.body, AssignedBeginBody):
+                _nothing_else(record, event, findings)
+                _as_adopted(adopted.get(process), event, findings)
+                owned_partitions[process].update(partitions)
+                got[process].update(partitions)
+            elif isinstance(event.body, RevokeBeginBody | LostBeginBody):
+                if more := set(partitions) - owned_partitions[process]:
+                    message = f"{event.member} was asked to revoke {all_named(sorted(more))}, which it did not own"
+                    findings.broken("R8", message, event)
+                owned_partitions[process].difference_update(partitions)
     for quiet_time in quiet:
         _left_alone(quiet_time, adopted, got, findings)
 
 
-def _one_by_one(under_way: dict[Process, Event], event: Event, findings: Findings) -> None:
+def _one_by_one(under_way: dict[Process, Event[CallbackBody]], event: Event[CallbackBody], findings: Findings) -> None:
     process = event.member, event.incarnation
     before = under_way.pop(process, None)
     what, _, edge = event.kind.partition("_")
@@ -196,9 +210,9 @@ def _one_by_one(under_way: dict[Process, Event], event: Event, findings: Finding
             )
     elif before is None:
         findings.broken("R8", f"{event.member}: {event.kind} has no begin", event)
-    elif before.kind != f"{what}_begin" or set(partitions_of(before)) != set(partitions_of(event)):
-        message = f"{event.member}: {before.kind} of {all_named(partitions_of(before))} was ended by {event.kind} of "
-        findings.broken("R8", message + all_named(partitions_of(event)), before, event)
+    elif before.kind != f"{what}_begin" or set(before.body.partitions) != set(event.body.partitions):
+        message = f"{event.member}: {before.kind} of {all_named(before.body.partitions)} was ended by {event.kind} of "
+        findings.broken("R8", message + all_named(event.body.partitions), before, event)
 
 
 def asked_to_end(record: GroupRecord, findings: Findings) -> None:
@@ -217,47 +231,51 @@ def asked_to_end(record: GroupRecord, findings: Findings) -> None:
             early_ms = (start.mono_ns - first.mono_ns) / MS
             findings.broken("E1", f"{start.member} wrote {first.kind} {early_ms:.0f} ms before its start", first, start)
     leavers = {(e.member, e.incarnation) for e in record.events["stop"]}
-    killed = {(e.member, e.incarnation) for e in record.events["fault_begin"] if e.data.get("fault") == "kill"}
     fenced = {(f.old.member, f.old.incarnation) for f in fencings(record)}
-    for event in record.events["exit"]:
-        process, code = (event.member, event.incarnation), event.data["code"]
+    for event in record.events.of(ExitBody):
+        process, code = (event.member, event.incarnation), event.body.code
         findings.judged("E1")
         late_ms = (record.last_told.get(process, 0) - event.mono_ns) / MS
         if late_ms > SLACK_MS:
             findings.broken("E1", f"{event.member} wrote an event {late_ms:.0f} ms after its end", event)
-        if process in killed | fenced:
+        if process in record.killed | fenced:
             continue
-        asked = event.data.get("asked", process in leavers or not code)
+        asked = (process in leavers or not code) if event.body.asked is None else event.body.asked
         if asked and code == -SIGKILL:
             findings.unknown.append(
                 f"E1: {event.member} did not end in time and was killed, so its last events are missing"
             )
         elif not asked:
-            errors = [e for e in record.events["error"] if (e.member, e.incarnation) == process]
-            how = event.data.get("signal") or f"exit code {code}"
-            why = f": {errors[-1].data.get('message')}" if errors else ""
+            errors = [e for e in record.events.of(ErrorBody) if (e.member, e.incarnation) == process]
+            how = event.body.signal or f"exit code {code}"
+            why = f": {errors[-1].body.message}" if errors else ""
             findings.broken("E1", f"{event.member} ended without a scenario action, by {how}{why}", event, *errors[-1:])
 
 
 def _take(
-    event: Event, alive: dict[Process, Event], gone: dict[Process, Event], hits: dict[tuple[str, str | None], int]
+    event: Event,
+    alive: dict[Process, Event[StartBody]],
+    gone: dict[Process, Event],
+    hits: dict[tuple[str, str | None], int],
 ) -> None:
     process = event.member, event.incarnation
-    fault = str(event.data.get("fault", ""))
-    if event.kind == "start":
+    if is_of(event, StartBody):
         alive[process] = event
-    elif event.kind in ("stop", "exit") or (event.kind == "fault_begin" and fault == "kill"):
+        return
+    body = event.body
+    if event.kind in ("stop", "exit") or (isinstance(body, FaultBeginBody) and body.fault == "kill"):
         alive.pop(process, None)
         gone.setdefault(process, event)
-    elif event.kind == "fault_begin":
-        hits[fault, event.member or event.data.get("target")] += 1
-        if fault == "pause" and process in alive:
-            gone[process] = event
-    elif event.kind == "fault_end" and fault != "kill":
-        key = fault, event.member or event.data.get("target")
-        hits[key] = max(0, hits[key] - 1)
-        if fault == "pause":
-            gone.pop(process, None)
+    elif isinstance(body, FaultBody):
+        key = body.fault, event.member or body.target
+        if isinstance(body, FaultBeginBody):
+            hits[key] += 1
+            if body.fault == "pause" and process in alive:
+                gone[process] = event
+        elif body.fault != "kill":
+            hits[key] = max(0, hits[key] - 1)
+            if body.fault == "pause":
+                gone.pop(process, None)
 
 
 def _owners_live(
@@ -298,13 +316,15 @@ def _owners_live(
 
 def _at_rest(
     record: GroupRecord,
-    rest: Event,
+    rest: Event[StepBody],
     owned_partitions: Mapping[Process, set[TopicPartition]],
-    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    adopted: Mapping[Process, Adopted],
     findings: Findings,
 ) -> None:
     """Of the versions of its generation that may stand when the group rests, the one that fits best is judged."""
-    versions = record.written_between(rest.data["generation"], *around(rest.mono_ns))
+    if rest.body.generation is None:
+        return
+    versions = record.written_between(rest.body.generation, *around(rest.mono_ns))
     if not versions:
         return  # O3 reports it
     trials = [Findings() for _ in versions]
@@ -318,18 +338,18 @@ def _at_rest(
 
 def _rests_in(
     record: GroupRecord,
-    rest: Event,
+    rest: Event[StepBody],
     generation: Generation,
     owned_partitions: Mapping[Process, set[TopicPartition]],
-    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    adopted: Mapping[Process, Adopted],
     findings: Findings,
 ) -> None:
     for member_id, process in sorted(record.members_of(generation).items()):
         if process not in record.starts:
             continue  # not started by the harness
         given = generation.assigned[member_id]
-        ended = [e for kind in _ENDS for e in record.events[kind] if (e.member, e.incarnation) == process]
-        dead = [e for e in ended if e.mono_ns < rest.mono_ns and e.data.get("fault", "kill") == "kill"]
+        ended = (*record.events["stop"], *record.events["exit"], *record.kills)
+        dead = [e for e in ended if (e.member, e.incarnation) == process and e.mono_ns < rest.mono_ns]
         if dead:
             findings.judged("P1")
             message = f"the group was stable in generation {generation.number}, but its member {process[0]} had ended"
@@ -341,7 +361,7 @@ def _rests_in(
             rows = record.reconciliation.between(member_id, *around(rest.mono_ns))
             there = any(not row.removed and row.epoch == generation.number for row in rows)
         else:
-            there = process in adopted and adopted[process][0].data["generation"] == generation.number
+            there = process in adopted and adopted[process][0].body.generation == generation.number
         if not there:
             message = f"the group was stable in generation {generation.number}, which {process[0]} had not adopted"
             findings.broken("G4", message, generation.event, rest)
@@ -358,9 +378,9 @@ def _rests_in(
             findings.broken("R8", message, generation.event, rest)
 
 
-def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: Event, findings: Findings) -> None:
-    number = event.data["generation"]
-    if number >= 0 and (adopted is None or adopted[0].data["generation"] != number):
+def _as_adopted(adopted: Adopted | None, event: Event[CallbackBody], findings: Findings) -> None:
+    number = event.body.generation
+    if number >= 0 and (adopted is None or adopted[0].body.generation != number):
         findings.judged("G4")
         message = f"{event.member} was assigned partitions in generation {number}, which it had not adopted"
         findings.broken("G4", message, event, None if adopted is None else adopted[0])
@@ -368,7 +388,7 @@ def _as_adopted(adopted: tuple[Event, frozenset[TopicPartition]] | None, event: 
 
 def _left_alone(
     quiet: Quiet,
-    adopted: Mapping[Process, tuple[Event, frozenset[TopicPartition]]],
+    adopted: Mapping[Process, Adopted],
     got: Mapping[Process, set[TopicPartition]],
     findings: Findings,
 ) -> None:
@@ -378,24 +398,28 @@ def _left_alone(
 
 
 def _all_got(
-    adopted: Event, given: frozenset[TopicPartition], got: set[TopicPartition], heard: Event | None, findings: Findings
+    adopted: Event[GenerationBody],
+    given: frozenset[TopicPartition],
+    got: set[TopicPartition],
+    heard: Event | None,
+    findings: Findings,
 ) -> None:
     findings.judged("R8")
     if missing := given - got:
         message = (
-            f"{adopted.member} adopted generation {adopted.data['generation']}, but never got its partitions "
+            f"{adopted.member} adopted generation {adopted.body.generation}, but never got its partitions "
             f"{all_named(sorted(missing))}"
         )
         findings.broken("R8", message, adopted, heard)
 
 
-def _nothing_else(record: GroupRecord, event: Event, findings: Findings) -> None:
-    generation = record.generation_of(event.data["generation"], event.member_id)
+def _nothing_else(record: GroupRecord, event: Event[CallbackBody], findings: Findings) -> None:
+    generation = record.generation_of(event.body.generation, event.member_id)
     given = None if generation is None else generation.assigned.get(event.member_id or "")
     if generation is None or given is None:
         return  # G2 reports it
     findings.judged("R8")
-    if more := set(partitions_of(event)) - given:
+    if more := set(event.body.partitions) - given:
         message = (
             f"{event.member} got {all_named(sorted(more))} in generation {generation.number}, "
             "which does not assign these partitions to it"
@@ -403,20 +427,20 @@ def _nothing_else(record: GroupRecord, event: Event, findings: Findings) -> None
         findings.broken("R8", message, generation.event, event)
 
 
-def _adoptions(record: GroupRecord) -> dict[Process, list[Event]]:
-    adoptions: dict[Process, list[Event]] = defaultdict(list)
-    for event in record.events["generation"]:
+def _adoptions(record: GroupRecord) -> dict[Process, list[Event[GenerationBody]]]:
+    adoptions: dict[Process, list[Event[GenerationBody]]] = defaultdict(list)
+    for event in record.events.of(GenerationBody):
         adoptions[event.member, event.incarnation].append(event)
     return adoptions
 
 
 def _adopted_by(
-    record: GroupRecord, last: Generation, process: Process, rows: Sequence[Event], at_ns: int
+    record: GroupRecord, last: Generation, process: Process, rows: Sequence[Event[GenerationBody]], at_ns: int
 ) -> Collection[int]:
     """The generation that a process has adopted; of a KIP-848 group, the epochs that it may have by the log's times."""
     if last.by_broker:
         return _epochs(record, process, at_ns)
-    return [e.data["generation"] for e in rows if e.mono_ns <= at_ns][-1:]
+    return [e.body.generation for e in rows if e.mono_ns <= at_ns][-1:]
 
 
 def _epochs(record: GroupRecord, process: Process, at_ns: int) -> Collection[int]:

@@ -10,6 +10,20 @@ from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import (
+    AckBody,
+    CommitBeginBody,
+    CommitBody,
+    CommitFailBody,
+    CommitOkBody,
+    ConsumeBody,
+    FaultBeginBody,
+    FaultEndBody,
+    OffsetCommittedBody,
+    RewoundBody,
+    StepBody,
+    TopicOffset,
+)
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
@@ -60,14 +74,14 @@ class _Delay(NamedTuple):
     """A proxy's delay of one process's requests, and its commits that were unanswered then, or begun since."""
 
     end_ns: int
-    begun: Sequence[Event]
+    begun: Sequence[Event[CommitBeginBody]]
 
     def brings(self, tp: TopicPartition, before: _Commit, commit: _Commit) -> bool:
         """Whether a commit in the log is a delayed copy: the process did not begin it again after `before`."""
         if surely_before(self.end_ns, commit.mono_ns):
             return False
-        row = {"topic": tp.topic, "partition": tp.partition, "offset": commit.offset}
-        begins = [begin.mono_ns for begin in self.begun if row in begin.data["offsets"]]
+        row = TopicOffset(tp.topic, tp.partition, commit.offset)
+        begins = [begin.mono_ns for begin in self.begun if row in begin.body.offsets]
         return bool(begins) and max(begins) < before.mono_ns
 
 
@@ -97,7 +111,7 @@ def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
         findings.broken("C1", message, run.event, None if span is None else span.end)
 
 
-def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], findings: Findings) -> None:
+def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckBody]], findings: Findings) -> None:
     """C2: an owner begins at the committed offset, never goes back and skips no record.
 
     C4: when a topic-partition changes hands, only consumed records that were not yet committed are consumed again.
@@ -148,7 +162,7 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], fi
                 findings.broken("C2", message, before.event, after.event)
             elif ack := ack_offsets.between(span.tp, before.last + 1, after.first):
                 message = (
-                    f"{span.interval.member} left out offset {ack.data['offset']} of {named(span.tp)} between "
+                    f"{span.interval.member} left out offset {ack.body.offset} of {named(span.tp)} between "
                     f"{before.last} and {after.first}"
                 )
                 findings.broken("C2", message, before.event, after.event, ack)
@@ -224,9 +238,9 @@ def _delays(record: GroupRecord) -> list[_Delay]:
     The delayed copy still arrives, and the coordinator accepts it: Kafka does not order the commits of a member.
     """
     delays = []
-    ends = [e for e in record.events["fault_end"] if e.data["fault"] == "delay"]
-    for begin in record.events["fault_begin"]:
-        if begin.data["fault"] != "delay" or begin.data.get("params", {}).get("side") != "request":
+    ends = [e for e in record.events.of(FaultEndBody) if e.body.fault == "delay"]
+    for begin in record.events.of(FaultBeginBody):
+        if begin.body.fault != "delay" or (begin.body.params or {}).get("side") != "request":
             continue
         process = begin.member, begin.incarnation
         mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)
@@ -235,14 +249,14 @@ def _delays(record: GroupRecord) -> list[_Delay]:
     return delays
 
 
-def _commits_after(record: GroupRecord, process: Process, since_ns: int) -> Iterator[Event]:
+def _commits_after(record: GroupRecord, process: Process, since_ns: int) -> Iterator[Event[CommitBeginBody]]:
     """The process's commits that it began after that time, and those whose answer came after it, or never.
 
     A proxy tells a fault after it has begun, so a request that it already delays was sent a little earlier.
     """
-    answers = record.events["commit_ok"] + record.events["commit_fail"]
+    answers = record.events.of(CommitOkBody, CommitFailBody)
     answered = sorted(e.mono_ns for e in answers if (e.member, e.incarnation) == process)
-    for begin in record.events["commit_begin"]:
+    for begin in record.events.of(CommitBeginBody):
         if (begin.member, begin.incarnation) != process:
             continue
         at = bisect_left(answered, begin.mono_ns)
@@ -263,8 +277,8 @@ def _may_fall(rereads: Sequence[_Reread], before: _Commit, after: _Commit) -> bo
 
 def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
     own = own_intervals(record)
-    begun: dict[Process, Event] = {}
-    for event in sorted(record.events["commit_begin"] + record.events["commit_ok"], key=lambda e: (e.mono_ns, e.seq)):
+    begun: dict[Process, Event[CommitBody]] = {}
+    for event in sorted(record.events.of(CommitBeginBody, CommitOkBody), key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
         if event.kind == "commit_begin":
             begun[process] = event
@@ -277,8 +291,7 @@ def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
                 f"{without.number} was committed without it, and the commit was accepted"
             )
             findings.broken("C5", message, without.event, begin, event)
-        for row in event.data["offsets"]:
-            tp = TopicPartition(row["topic"], row["partition"])
+        for tp in (row.tp for row in event.body.offsets):
             findings.judged("C5")
             spans = own[(record.group, event.member or "", event.incarnation), tp]
             span = _own_at(spans, event.mono_ns)
@@ -304,14 +317,15 @@ def in_order(run: RunRecord, findings: Findings) -> None:
 
     Records lost in the same truncation (``truncated``) belong to a separate log.
     """
-    last: dict[tuple[str, str, int, str, Truncation | None], tuple[int, Event]] = {}
-    for ack in sorted((a for a in run.acks if "key_hash" in a.data), key=lambda a: a.data["offset"]):
-        producer, _, number = ack.data["value_id"].rpartition("-")
+    last: dict[tuple[str, str, int, str | None, Truncation | None], tuple[int, Event[AckBody]]] = {}
+    for ack in sorted((ack for ack in run.acks if ack.body.key_hash is not None), key=_offset_of):
+        body = ack.body
+        producer, _, number = body.value_id.rpartition("-")
         if not number.isdecimal() or len(number) > _DIGITS:
             findings.not_judged("K2", "its producer did not number its records")
             continue
         lost = lost_with(ack, run.truncated) if run.truncated else None
-        place = producer, ack.data["topic"], ack.data["partition"], ack.data["key_hash"], lost
+        place = producer, body.topic, body.partition, body.key_hash, lost
         before = last.get(place)
         last[place] = int(number), ack
         if before is None:
@@ -320,12 +334,12 @@ def in_order(run: RunRecord, findings: Findings) -> None:
         if int(number) < before[0]:
             message = (
                 f"two records of one key are in {place[1]}-{place[2]} in the wrong order: number {number} at offset "
-                f"{ack.data['offset']}, after number {before[0]} at offset {before[1].data['offset']}"
+                f"{body.offset}, after number {before[0]} at offset {before[1].body.offset}"
             )
             findings.broken("K2", message, before[1], ack)
 
 
-def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], findings: Findings) -> None:
+def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckBody]], findings: Findings) -> None:
     """C3: once the group is drained, an owner has consumed every acknowledged record below its end offsets.
 
     Records lost in a truncation (``truncated``) are exempt. Records sent in their place must be consumed after it.
@@ -342,7 +356,7 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], 
     for place, waiting in sorted(due.items()):
         findings.judged("C3", len(waiting))
         if lost := list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ()))):
-            offsets = ", ".join(str(a.data["offset"]) for a in lost[:SHOWN])
+            offsets = ", ".join(str(a.body.offset) for a in lost[:SHOWN])
             message = (
                 f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
                 f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
@@ -351,21 +365,21 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event], 
 
 
 def due_records(
-    record: GroupRecord, acks: Iterable[Event]
-) -> tuple[dict[TopicPartition, list[Event]], dict[TopicPartition, tuple[int, Event]]]:
+    record: GroupRecord, acks: Iterable[Event[AckBody]]
+) -> tuple[dict[TopicPartition, list[Event[AckBody]]], dict[TopicPartition, tuple[int, Event]]]:
     """Per topic-partition: acknowledged records that a drained group must have consumed; their end, and its step.
 
     The records lie below that end offset, and their brokers did not lose them. Both are empty if the group was never
     drained.
     """
     ends: dict[TopicPartition, tuple[int, Event]] = {}
-    for step in record.events["step"]:
-        if step.data["name"] == "drained":
-            ends.update({TopicPartition(r["topic"], r["partition"]): (r["offset"], step) for r in step.data["offsets"]})
-    due: dict[TopicPartition, list[Event]] = defaultdict(list)
+    for step in record.events.of(StepBody):
+        if step.body.name == "drained":
+            ends.update({row.tp: (row.offset, step) for row in step.body.offsets or ()})
+    due: dict[TopicPartition, list[Event[AckBody]]] = defaultdict(list)
     for ack in acks:
-        tp = TopicPartition(ack.data["topic"], ack.data["partition"])
-        if tp in ends and ack.data["offset"] < ends[tp][0]:
+        row = ack.body
+        if (tp := row.tp) in ends and row.offset < ends[tp][0]:
             if record.truncated and lost_with(ack, record.truncated) is not None:
                 continue
             due[tp].append(ack)
@@ -377,36 +391,36 @@ def placement(run: RunRecord, findings: Findings) -> None:
 
     A truncation (``truncated``) breaks the law. A read-back is compared only with records sent on the same side of it.
     """
-    lost: dict[Truncation, list[Event]] = {loss: [] for rows in run.truncated.values() for loss in rows}
+    lost: dict[Truncation, list[Event[AckBody]]] = {loss: [] for rows in run.truncated.values() for loss in rows}
     wrong: dict[tuple[str, str, str], list[tuple[Event | None, ...]]] = defaultdict(list)
     ends = [
-        (step, seen, {(r["topic"], r["partition"]): r["offset"] for r in step.data["offsets"]})
+        (step, seen, {(row.topic, row.partition): row.offset for row in step.body.offsets or ()})
         for step, seen in run.passes
     ]
     for ack in run.acks:
-        data = ack.data
-        partitioner, topic = data["partitioner"], data["topic"]
-        judged = "predicted" in data or "expected" in data
+        body = ack.body
+        partitioner, topic, partition, offset = body.partitioner, body.topic, body.partition, body.offset
+        judged = body.predicted is not None or body.expected is not None
         truncations: Sequence[Truncation] = ()
         if run.truncated:
-            truncations = run.truncated.get(TopicPartition(topic, data["partition"]), ())
+            truncations = run.truncated.get(TopicPartition(topic, partition), ())
             if (truncation := lost_with(ack, run.truncated)) is not None:
                 lost[truncation].append(ack)
                 judged = True
-        if data.get("predicted", data["partition"]) != data["partition"]:
+        if body.predicted not in (None, partition):
             wrong["are on another partition than the partitioner chose", partitioner, topic].append((ack,))
-        if data.get("expected", data["partition"]) != data["partition"]:
+        if body.expected not in (None, partition):
             wrong["are on another partition than the partitioner's rule requires", partitioner, topic].append((ack,))
         for step, seen, end in ends:
-            if data["offset"] >= end.get((data["topic"], data["partition"]), 0):
+            if offset >= end.get((topic, partition), 0):
                 continue
-            if truncations and any(loss.covers(data["offset"]) and loss.between(ack, step) for loss in truncations):
+            if truncations and any(loss.covers(offset) and loss.between(ack, step) for loss in truncations):
                 continue
             judged = True
-            there = seen.get((data["topic"], data["partition"], data["offset"]))
+            there = seen.get((topic, partition, offset))
             if there is None:
                 wrong["were acknowledged but not read back", partitioner, topic].append((ack, step))
-            elif there.data.get("value_id") != data["value_id"]:
+            elif there.body.value_id != body.value_id:
                 wrong["were acknowledged at an offset where another record was read back", partitioner, topic].append(
                     (ack, there)
                 )
@@ -425,27 +439,27 @@ def placement(run: RunRecord, findings: Findings) -> None:
         findings.broken("K1", message, *(w for case in cases[:SHOWN] for w in case))
 
 
-def _not_consumed(acks: Iterable[Event], runs: Sequence[_Run], truncations: Sequence[Truncation]) -> Iterator[Event]:
+def _not_consumed(
+    acks: Iterable[Event[AckBody]], runs: Sequence[_Run], truncations: Sequence[Truncation]
+) -> Iterator[Event[AckBody]]:
     """Acknowledged records that nobody consumed; reads of lost records at the same offsets do not count."""
     if not truncations:
         yield from _outside(acks, [(run.first, run.last) for run in runs])
         return
-    by_log: dict[int, list[Event]] = defaultdict(list)  # time of the last truncation before -> records
+    by_log: dict[int, list[Event[AckBody]]] = defaultdict(list)  # time of the last truncation before -> records
     for ack in acks:
-        before = (
-            t.event.mono_ns for t in truncations if t.covers(ack.data["offset"]) and t.event.mono_ns <= ack.mono_ns
-        )
+        before = (t.event.mono_ns for t in truncations if t.covers(ack.body.offset) and t.event.mono_ns <= ack.mono_ns)
         by_log[max(before, default=0)].append(ack)
     for since_ns, mine in sorted(by_log.items()):
         yield from _outside(mine, [(run.first, run.last) for run in runs if run.event.mono_ns >= since_ns])
 
 
-def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterator[Event]:
+def _outside(acks: Iterable[Event[AckBody]], ranges: Sequence[tuple[int, int]]) -> Iterator[Event[AckBody]]:
     """Records outside all offset ranges."""
     ranges = sorted(ranges)
     at, reached = 0, -1  # no range before `at` ends above `reached`
-    for ack in sorted(acks, key=lambda a: a.data["offset"]):
-        offset = ack.data["offset"]
+    for ack in sorted(acks, key=_offset_of):
+        offset = ack.body.offset
         while at < len(ranges) and ranges[at][0] <= offset:
             reached = max(reached, ranges[at][1])
             at += 1
@@ -453,40 +467,44 @@ def _outside(acks: Iterable[Event], ranges: Sequence[tuple[int, int]]) -> Iterat
             yield ack
 
 
+def _offset_of(ack: Event[AckBody]) -> int:
+    return ack.body.offset
+
+
 class _Offsets:
     """Offsets of acknowledged records; lookups are rare, so they are sorted at the first one."""
 
-    def __init__(self, acks: Sequence[Event]) -> None:
+    def __init__(self, acks: Sequence[Event[AckBody]]) -> None:
         self._acks = acks
-        self._by_place: dict[tuple[str, int], list[Event]] | None = None
+        self._by_place: dict[TopicPartition, list[Event[AckBody]]] | None = None
 
-    def between(self, tp: TopicPartition, first: int, end: int) -> Event | None:
+    def between(self, tp: TopicPartition, first: int, end: int) -> Event[AckBody] | None:
         """An acknowledged record of the topic-partition with an offset in [first, end); None if there is none."""
         if first >= end:
             return None
         if self._by_place is None:
             self._by_place = defaultdict(list)
-            for ack in sorted(self._acks, key=lambda a: a.data["offset"]):
-                self._by_place[ack.data["topic"], ack.data["partition"]].append(ack)
-        acks = self._by_place.get((tp.topic, tp.partition), [])
-        at = bisect_left(acks, first, key=lambda a: a.data["offset"])
-        return acks[at] if at < len(acks) and acks[at].data["offset"] < end else None
+            for ack in sorted(self._acks, key=_offset_of):
+                self._by_place[ack.body.tp].append(ack)
+        acks = self._by_place.get(tp, [])
+        at = bisect_left(acks, first, key=_offset_of)
+        return acks[at] if at < len(acks) and acks[at].body.offset < end else None
 
 
 def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, _Run]]:
-    for event in record.events["consume"]:
+    for event in record.events.of(ConsumeBody):
         owner = record.group, event.member or "", event.incarnation
-        for row in event.data["offsets"]:
-            yield owner, TopicPartition(row["topic"], row["partition"]), _Run(row["first"], row["last"], event)
+        for row in event.body.offsets:
+            yield owner, row.tp, _Run(row.first, row.last, event)
 
 
 def _rewound(record: GroupRecord) -> dict[tuple[MemberKey, TopicPartition, int], list[int]]:
     """(process, topic-partition, offset) -> times at which it went back to that offset, monotonic ns."""
     times: dict[tuple[MemberKey, TopicPartition, int], list[int]] = defaultdict(list)
-    for event in record.events["rewound"]:
+    for event in record.events.of(RewoundBody):
         owner = record.group, event.member or "", event.incarnation
-        for row in event.data["offsets"]:
-            times[owner, TopicPartition(row["topic"], row["partition"]), row["offset"]].append(event.mono_ns)
+        for row in event.body.offsets:
+            times[owner, row.tp, row.offset].append(event.mono_ns)
     return times
 
 
@@ -509,9 +527,8 @@ def _own_at(spans: Sequence[Span], at_ns: int) -> Span | None:
 
 def _commits(record: GroupRecord) -> dict[TopicPartition, list[_Commit]]:
     commits: dict[TopicPartition, list[_Commit]] = defaultdict(list)
-    for event in sorted(record.events["offset_committed"], key=lambda e: e.seq):
-        tp = TopicPartition(event.data["topic"], event.data["partition"])
-        commits[tp].append(_Commit(event.mono_ns, event.data["offset"], event))
+    for event in sorted(record.events.of(OffsetCommittedBody), key=lambda e: e.seq):
+        commits[event.body.tp].append(_Commit(event.mono_ns, event.body.offset, event))
     return commits
 
 

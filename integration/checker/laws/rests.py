@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.wire.userdata import decode_sticky
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import (
+    AdminBody,
+    AdminChangeBody,
+    AdminChangedBody,
+    FaultBody,
+)
 
 from ...names import COOPERATIVE, is_ours, options_of
 from ..ledger import Generation, GroupRecord
@@ -154,9 +159,9 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
     dying = [e for e in transition.triggers if e.kind in ("fault_begin", "stop") and e.member is not None]
     if not dying:
         return
-    law, bound = (
-        ("T2", "max_poll_interval_ms") if dying[0].data.get("fault") == "stall" else ("T1", "session_timeout_ms")
-    )
+    fault = dying[0].body
+    stalls = isinstance(fault, FaultBody) and fault.fault == "stall"
+    law, bound = ("T2", "max_poll_interval_ms") if stalls else ("T1", "session_timeout_ms")
     trigger = transition.trigger
     if _unclear(law, transition, findings) or trigger is None or transition.before is None or trigger not in dying:
         return
@@ -164,8 +169,11 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
         findings.not_judged(law, _INTERRUPTED)
         return
     start = transition.record.starts.get((trigger.member, trigger.incarnation))
-    config: Mapping[str, int] = {} if start is None else start.data.get("config", {})
-    session, heartbeat = config.get(bound), config.get("heartbeat_interval_ms")
+    session = heartbeat = None
+    if start is not None:
+        config = start.body.config
+        session = config.max_poll_interval_ms if stalls else config.session_timeout_ms
+        heartbeat = config.heartbeat_interval_ms
     if trigger.member not in transition.before.names.values():
         return
     if session is None or heartbeat is None:
@@ -177,7 +185,7 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
         return
     stops = trigger.kind == "stop" and start is not None and start.instance_id is None
     after_ms = (without.completed_ns - trigger.mono_ns) / MS
-    silent = trigger if trigger.kind == "stop" else _silent_since(transition.record, trigger, without)
+    silent = _silent_since(transition.record, trigger, without)
     silent_ms = (without.completed_ns - silent.mono_ns) / MS
     latest = 2 * heartbeat + LATE_MS if stops else session + heartbeat + LATE_MS
     earliest = None if trigger.kind == "stop" else session - heartbeat - EARLY_MS
@@ -209,28 +217,28 @@ def topics_noticed(transition: Transition, findings: Findings) -> None:
     resolves the patterns, at a member's heartbeat, `REGEX_REFRESH_MS` after the last time: a new topic that no member
     started with by name may take that much longer.
     """
-    of_topics = [e for e in transition.triggers if e.data.get("change") in _OF_TOPICS]
+    changes = [e.body for e in transition.triggers if isinstance(e.body, AdminChangeBody)]
     trigger = transition.alone
-    if not of_topics or transition.before is None:
+    if not any(body.change in _OF_TOPICS for body in changes) or transition.before is None:
         return
-    if trigger is None:
+    if trigger is None or not is_of(trigger, AdminChangeBody):
         findings.not_judged("T3", transition.unclear or "several triggers overlap")
         return
     starts = [transition.record.start_of(m) for m in transition.after.assigned]
-    configs = [s.data.get("config", {}) for s in starts if s is not None]
-    ages = [config.get("metadata_max_age_ms") for config in configs]
-    if len(ages) < len(starts) or None in ages:
+    configs = [s.body.config for s in starts if s is not None]
+    ages = [config.metadata_max_age_ms for config in configs if config.metadata_max_age_ms is not None]
+    if len(ages) < len(starts):
         findings.not_judged("T3", "the history does not have a member's metadata_max_age_ms")
         return
     findings.judged("T3")
     if transition.after.by_broker:
         ages = [ASSIGNMENT_INTERVAL_MS]  # the broker, not a member, learns of the topic, and waits before it assigns
-    beat = max(config.get("heartbeat_interval_ms", 0) for config in configs)
-    again = beat if any("pattern" in config for config in configs) else 0
-    by_name = {topic for s in starts if s is not None for topic in s.data["topics"]}
-    resolves = again and transition.after.by_broker and trigger.data["change"] == "create_topic"
+    beat = max(config.heartbeat_interval_ms or 0 for config in configs)
+    again = beat if any(config.pattern is not None for config in configs) else 0
+    by_name = {topic for s in starts if s is not None for topic in s.body.topics}
+    resolves = again and transition.after.by_broker and trigger.body.change == "create_topic"
     soonest = max(ages) + NOTICED_MS + max(0, beat - BEAT_MS) + again
-    topics: Mapping[str, int] = trigger.data["topics"]
+    topics = trigger.body.topics or {}
     made_ns = _made_ns(transition.record, trigger)
     try:
         wanted = {topic for m in transition.after.assigned for topic in transition.after.topics_of(m)}
@@ -250,9 +258,9 @@ def topics_noticed(transition: Transition, findings: Findings) -> None:
             findings.broken("T3", message, trigger, None if seen is None else seen.event)
 
 
-def _made_ns(record: GroupRecord, change: Event) -> int:
+def _made_ns(record: GroupRecord, change: Event[AdminBody]) -> int:
     """When the brokers had made a change of topics; without their answer, when it was requested."""
-    answers = (e.mono_ns for e in record.events["admin_changed"] if e.data.get("target") == change.data.get("target"))
+    answers = (e.mono_ns for e in record.events.of(AdminChangedBody) if e.body.target == change.body.target)
     return next((at_ns for at_ns in sorted(answers) if at_ns >= change.mono_ns), change.mono_ns)
 
 
@@ -291,17 +299,18 @@ def _forgot(before: Generation, transition: Transition, findings: Findings) -> b
 
 def _back_soon(transition: Transition) -> bool:
     """Whether only brokers were hit, and each returned within the shortest session."""
-    if not all(str(e.data.get("fault", "")).startswith("broker_") for e in transition.triggers):
+    faults = [e for e in transition.triggers if is_of(e, FaultBody) and e.body.fault.startswith("broker_")]
+    if len(faults) < len(transition.triggers):
         return False
     begun: dict[str, int] = {}
     longest = 0
-    for event in transition.triggers:
+    for event in faults:
         if event.kind == "fault_begin":
-            begun[event.data["target"]] = event.mono_ns
+            begun[event.body.target] = event.mono_ns
         else:
-            longest = max(longest, event.mono_ns - begun.pop(event.data["target"], 0))
+            longest = max(longest, event.mono_ns - begun.pop(event.body.target, 0))
     sessions = [
-        start.data.get("config", {}).get("session_timeout_ms", 0)
+        start.body.config.session_timeout_ms or 0
         for start in (transition.record.start_of(m) for m in transition.after.assigned)
         if start is not None
     ]
@@ -310,31 +319,35 @@ def _back_soon(transition: Transition) -> bool:
 
 def _heard(trigger: Event, generation: Generation) -> bool:
     """Whether a generation may follow from the trigger: a member with a new subscription must have joined with it."""
-    topics = trigger.data.get("subscription", {}).get("topics")
-    if topics is None:
+    wanted = trigger.body.subscription if isinstance(trigger.body, AdminChangeBody) else None
+    if wanted is None or wanted.topics is None:
         return True
     with suppress(WireError):  # unreadable bytes excuse nothing
         joined = (generation.topics_of(m) for m, name in generation.names.items() if name == trigger.member)
-        return all(subscription == frozenset(topics) for subscription in joined)
+        return all(subscription == frozenset(wanted.topics) for subscription in joined)
     return True
 
 
 def _silent_since(record: GroupRecord, trigger: Event, without: Generation) -> Event:
-    """The fault after which the process was silent until its removal: when a fault ends, its session may start anew."""
+    """The event after which the process was silent until its removal: its ``stop``, or a fault.
+
+    When a fault ends, its session may start anew.
+    """
+    if not is_of(trigger, FaultBody):
+        return trigger
     process = trigger.member, trigger.incarnation
-    first_fault, open_, last = trigger, {trigger.data["fault"]}, trigger
-    events = (e for kind in ("fault_begin", "fault_end") for e in record.events[kind])
-    for event in sorted(events, key=lambda e: e.mono_ns):
+    first_fault, open_, last = trigger, {trigger.body.fault}, trigger
+    for event in sorted(record.events.of(FaultBody), key=lambda e: e.mono_ns):
         if (event.member, event.incarnation) != process:
             continue
         if not trigger.mono_ns < event.mono_ns < without.event.mono_ns or "kill" in open_:
             continue
         if event.kind == "fault_end":
-            open_.discard(event.data["fault"])
+            open_.discard(event.body.fault)
             continue
         if not open_:
             last = event
-        open_.add(event.data["fault"])
+        open_.add(event.body.fault)
     return last if open_ else first_fault
 
 
@@ -351,7 +364,7 @@ def _interrupts(trigger: Event) -> bool:
 
     A member that is cut off completely is removed and returns, like a paused one.
     """
-    return trigger.src == "proxy" and trigger.data["fault"] != "cut"
+    return trigger.src == "proxy" and isinstance(trigger.body, FaultBody) and trigger.body.fault != "cut"
 
 
 def _causes(transition: Transition) -> str:
@@ -364,4 +377,6 @@ def _causes(transition: Transition) -> str:
 
 
 def _trigger_name(trigger: Event) -> str:
-    return str(trigger.data.get("fault") or trigger.data.get("change") or trigger.kind).replace("_", " ")
+    body = trigger.body
+    name = body.fault if isinstance(body, FaultBody) else body.change if isinstance(body, AdminBody) else trigger.kind
+    return name.replace("_", " ")

@@ -6,7 +6,18 @@ from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
-from kafka_assignors.history.timeline import partitions_of
+from kafka_assignors.history.events.bodies import (
+    AssignedBeginBody,
+    Body,
+    CallbackBody,
+    CommitOkBody,
+    ConsumeBody,
+    GenerationBody,
+    LostBeginBody,
+    RevokeBeginBody,
+    StartBody,
+    StepBody,
+)
 
 from ..ledger import GroupRecord
 from ..slack import surely_before
@@ -16,7 +27,7 @@ from .findings import MS, Findings, all_named
 MARGIN_MS = 300
 """A restart this close to the end of its session may be late: the session begins at the last heartbeat received."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
-_CALLBACKS = ("assigned_begin", "revoke_begin", "lost_begin")
+_CALLBACKS: tuple[type[CallbackBody], ...] = (AssignedBeginBody, RevokeBeginBody, LostBeginBody)
 
 
 def unnoticed_restart(record: GroupRecord, findings: Findings) -> None:
@@ -25,7 +36,7 @@ def unnoticed_restart(record: GroupRecord, findings: Findings) -> None:
     Judged if the group was stable before, and nothing else happened before the member returned.
     """
     for old, new in _successors(record):
-        left, back = _end_of(record, old), _first(record, "generation", new)
+        left, back = _end_of(record, old), _first_adoption(record, new)
         rest = _last_rest(record, left)
         if left is None or back is None or left.mono_ns > back.mono_ns:
             continue  # it never returned, or took the id of a running process
@@ -37,26 +48,26 @@ def unnoticed_restart(record: GroupRecord, findings: Findings) -> None:
                 "S1", "it did not return within its session, or the history does not have the session timeout"
             )
             continue
-        generation = record.generation_of(rest.data["generation"], _id_of(record, old))
+        generation = record.generation_of(rest.body.generation, _id_of(record, old))
         processes = {_process(old), _process(new)}
         others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
         if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
             findings.not_judged("S1", "another trigger overlaps")
             continue
         findings.judged("S1")
-        if back.data["generation"] != generation.number:
+        if back.body.generation != generation.number:
             message = (
                 f"{new.member} returned {(back.mono_ns - left.mono_ns) / MS:.0f} ms after it had left, within its "
-                f"session, but the group rebalanced from generation {generation.number} to {back.data['generation']}"
+                f"session, but the group rebalanced from generation {generation.number} to {back.body.generation}"
             )
             findings.broken("S1", message, left, back)
-        for event in (e for kind in _CALLBACKS for e in record.events[kind] if _process(e) not in processes):
+        for event in (e for e in record.events.of(*_CALLBACKS) if _process(e) not in processes):
             if left.mono_ns < event.mono_ns < back.mono_ns:
                 findings.broken(
                     "S1", f"{event.member} had to rebalance because of the restart of {new.member}", left, event, back
                 )
         had = {tp for m, tps in generation.assigned.items() if m == _id_of(record, old) for tp in tps}
-        got = set(partitions_of(back))
+        got = set(back.body.partitions)
         if had != got:
             message = f"{new.member} had {_list(had)} and returned to {_list(got)}"
             findings.broken("S1", message, generation.event, back)
@@ -75,14 +86,15 @@ def fenced(record: GroupRecord, findings: Findings) -> None:
         if record.speaks_consumer(_process(fencing.new)):
             continue
         old, taken, ended = fencing.old, fencing.at, _end_of(record, fencing.old)
-        if "heartbeat_interval_ms" not in old.data.get("config", {}):
+        if old.body.config.heartbeat_interval_ms is None:
             findings.not_judged("S2", "the history does not have the fenced member's heartbeat interval")
             continue
         if ended is not None and not surely_before(taken.mono_ns, ended.mono_ns):
             continue
         findings.judged("S2")
-        for kind, what in (("consume", "consumed"), ("commit_ok", "committed")):
-            events = (e for e in record.events[kind] if _process(e) == _process(old))
+        kinds: tuple[tuple[type[Body], str], ...] = (ConsumeBody, "consumed"), (CommitOkBody, "committed")
+        for kind, what in kinds:
+            events = (e for e in record.events.of(kind) if _process(e) == _process(old))
             late = [e for e in events if e.mono_ns > fencing.heard_by_ns]
             if late:
                 message = (
@@ -92,7 +104,7 @@ def fenced(record: GroupRecord, findings: Findings) -> None:
                 findings.broken("S2", message, taken, late[0], late[-1])
 
 
-def _refused(record: GroupRecord, old: Event, new: Event, findings: Findings) -> None:
+def _refused(record: GroupRecord, old: Event[StartBody], new: Event[StartBody], findings: Findings) -> None:
     ended = _end_of(record, old)
     if ended is not None and ended.mono_ns <= new.mono_ns:
         return
@@ -106,28 +118,27 @@ def _refused(record: GroupRecord, old: Event, new: Event, findings: Findings) ->
         findings.broken("S2", message, old, taken)
 
 
-def _successors(record: GroupRecord) -> list[tuple[Event, Event]]:
+def _successors(record: GroupRecord) -> list[tuple[Event[StartBody], Event[StartBody]]]:
     """Pairs of ``start`` events of consecutive processes under one instance id."""
-    by_instance: dict[str, list[Event]] = {}
-    for event in record.events["start"]:
+    by_instance: dict[str, list[Event[StartBody]]] = {}
+    for event in record.events.of(StartBody):
         if event.instance_id is not None:
             by_instance.setdefault(event.instance_id, []).append(event)
     return [pair for starts in by_instance.values() for pair in pairwise(starts)]
 
 
-def _in_session(old: Event, left: Event, back: Event) -> bool:
-    config = old.data.get("config", {})
-    session, heartbeat = config.get("session_timeout_ms"), config.get("heartbeat_interval_ms")
+def _in_session(old: Event[StartBody], left: Event, back: Event) -> bool:
+    session, heartbeat = old.body.config.session_timeout_ms, old.body.config.heartbeat_interval_ms
     if session is None or heartbeat is None:
         return False
-    return bool(0 < back.mono_ns - left.mono_ns < (session - heartbeat - MARGIN_MS) * MS)
+    return 0 < back.mono_ns - left.mono_ns < (session - heartbeat - MARGIN_MS) * MS
 
 
-def _last_rest(record: GroupRecord, before: Event | None) -> Event | None:
+def _last_rest(record: GroupRecord, before: Event | None) -> Event[StepBody] | None:
     """The stable state just before an event; None if something else happened between them."""
     if before is None:
         return None
-    rests = [e for e in record.events["step"] if e.data["name"] == "stable" and e.mono_ns < before.mono_ns]
+    rests = [rest for rest in record.rests if rest.mono_ns < before.mono_ns]
     if not rests:
         return None
     triggers = (e for kind in _TRIGGERS for e in record.events[kind])
@@ -136,13 +147,12 @@ def _last_rest(record: GroupRecord, before: Event | None) -> Event | None:
 
 def _end_of(record: GroupRecord, start: Event) -> Event | None:
     """The first event that ended a process."""
-    kinds = ("stop", "exit", "fault_begin")
-    ends = [e for kind in kinds for e in record.events[kind] if _process(e) == _process(start)]
-    return min((e for e in ends if e.data.get("fault", "kill") == "kill"), key=lambda e: e.mono_ns, default=None)
+    ends = (*record.events["stop"], *record.events["exit"], *record.kills)
+    return min((e for e in ends if _process(e) == _process(start)), key=lambda e: e.mono_ns, default=None)
 
 
-def _first(record: GroupRecord, kind: str, start: Event) -> Event | None:
-    return next((e for e in record.events[kind] if _process(e) == _process(start)), None)
+def _first_adoption(record: GroupRecord, start: Event) -> Event[GenerationBody] | None:
+    return next((e for e in record.events.of(GenerationBody) if _process(e) == _process(start)), None)
 
 
 def _id_of(record: GroupRecord, start: Event) -> str | None:

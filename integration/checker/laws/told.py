@@ -5,11 +5,50 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Any, TypeVar
 
-from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import (
+    AckBody,
+    AdminChangeBody,
+    AssignBeginBody,
+    AssignedBeginBody,
+    AssignedEndBody,
+    Body,
+    CommitBeginBody,
+    CommitBody,
+    CommitFailBody,
+    CommitOkBody,
+    ConsumeBody,
+    ExitBody,
+    FaultBeginBody,
+    FaultBody,
+    FaultEndBody,
+    GenerationBody,
+    GenerationCommittedBody,
+    LostBeginBody,
+    LostEndBody,
+    NackBody,
+    NotStableBody,
+    OffsetCommittedBody,
+    PartitionsBody,
+    ReadBackBody,
+    RebalanceRequestBody,
+    RevokeBeginBody,
+    RevokeEndBody,
+    RewoundBody,
+    StartBody,
+    StepBody,
+    StopBody,
+    TopicOffset,
+    TopicsBody,
+    TruncatedBody,
+    kinds_of,
+)
 
-from .findings import SHOWN, all_named
+from .findings import SHOWN, all_named, named
+
+B = TypeVar("B", bound=Body)
 
 _MOST = 200
 """Maximum length, in characters, of an event without words of its own."""
@@ -35,41 +74,38 @@ def _as_json(event: Event) -> str:
     return f"{event.kind} {text if len(text) <= _MOST else text[:_MOST] + '…'}"
 
 
-def _partitions(event: Event) -> str:
-    return all_named([TopicPartition(row["topic"], row["partition"]) for row in event.data["partitions"]])
+def _partitions(event: Event[PartitionsBody]) -> str:
+    return all_named(event.body.partitions)
 
 
-def _committed(event: Event) -> str:
+def _committed(event: Event[GenerationCommittedBody]) -> str:
+    body = event.body
     members = [
-        f"{row['client_id']} got "
-        + all_named([TopicPartition(place["topic"], place["partition"]) for place in row["assigned"]])
-        for row in sorted(event.data["members"], key=lambda row: str(row["client_id"]))
+        f"{row.client_id} got {all_named(row.assigned)}" for row in sorted(body.members, key=lambda row: row.client_id)
     ]
-    return f"generation {event.data['generation']} ({event.data.get('protocol', '')}): {_first(members, '; ')}"
+    return f"generation {body.generation} ({body.protocol or ''}): {_first(members, '; ')}"
 
 
-def _step(event: Event) -> str:
-    name = event.data["name"]
+def _step(event: Event[StepBody]) -> str:
+    name = event.body.name
     if name == "stable":
-        return f"the group was stable in generation {event.data['generation']}; {_counts(event)}"
+        return f"the group was stable in generation {event.body.generation}; {_counts(event.body.topics)}"
     return {"drained": "all records were consumed", "read_back": "all records were read back"}.get(
         name, f"the step {name!r} begins"
     )
 
 
-def _not_stable(event: Event) -> str:
-    return f"the group was not stable after {event.data['waited_s']:g} s; due: {_first(event.data['due'], '; ')}"
+def _not_stable(event: Event[NotStableBody]) -> str:
+    return f"the group was not stable after {event.body.waited_s:g} s; due: {_first(event.body.due, '; ')}"
 
 
-def _truncated(event: Event) -> str:
-    rows = event.data["offsets"]
-    fell = _first([f"{row['topic']}-{row['partition']} from {row['end']} to {row['offset']}" for row in rows])
+def _truncated(event: Event[TruncatedBody]) -> str:
+    fell = _first([f"{named(row.tp)} from {row.end} to {row.offset}" for row in event.body.offsets])
     return f"the log end went back: {fell}"
 
 
-def _counts(event: Event) -> str:
-    counts: Mapping[str, int] = event.data.get("topics", {})
-    return "partitions: " + _first([f"{topic} {count}" for topic, count in sorted(counts.items())])
+def _counts(topics: Mapping[str, int] | None) -> str:
+    return "partitions: " + _first([f"{topic} {count}" for topic, count in sorted((topics or {}).items())])
 
 
 def _first(items: Sequence[str], between: str = ", ") -> str:
@@ -77,61 +113,72 @@ def _first(items: Sequence[str], between: str = ", ") -> str:
     return between.join(items[:SHOWN]) + more
 
 
-def _runs(event: Event) -> str:
-    runs = [f"{row['topic']}-{row['partition']} from {row['first']} to {row['last']}" for row in event.data["offsets"]]
-    return f"consumed {_first(runs)}"
+def _runs(event: Event[ConsumeBody]) -> str:
+    return f"consumed {_first([f'{named(row.tp)} from {row.first} to {row.last}' for row in event.body.offsets])}"
 
 
-def _offsets(what: str) -> Callable[[Event], str]:
-    def words(event: Event) -> str:
-        rows = [f"{row['topic']}-{row['partition']} at {row['offset']}" for row in event.data["offsets"]]
-        error = f": {event.data['error']}" if "error" in event.data else ""
-        return f"{what} {_first(rows)}{error}"
+def _commit(what: str) -> Callable[[Event[CommitBody]], str]:
+    def words(event: Event[CommitBody]) -> str:
+        error = "" if event.body.error is None else f": {event.body.error}"
+        return f"{what} {_offsets(event.body.offsets)}{error}"
 
     return words
 
 
-def _record(what: str) -> Callable[[Event], str]:
-    def words(event: Event) -> str:
-        row = event.data
-        place = f"{row['topic']}-{row['partition']} at {row['offset']}" if "offset" in row else str(row.get("topic"))
-        return f"{what} {row.get('value_id', '')} {place}".replace("  ", " ")
+def _offsets(offsets: Sequence[TopicOffset]) -> str:
+    return _first([f"{named(row.tp)} at {row.offset}" for row in offsets])
+
+
+def _record(what: str) -> Callable[[Event[AckBody | ReadBackBody]], str]:
+    def words(event: Event[AckBody | ReadBackBody]) -> str:
+        place = f"{named(event.body.tp)} at {event.body.offset}"
+        return f"{what} {event.body.value_id or ''} {place}".replace("  ", " ")
 
     return words
 
 
-def _fault(what: str) -> Callable[[Event], str]:
-    return lambda event: f"{str(event.data['fault']).replace('_', ' ')} of {event.data['target']} {what}"
+def _fault(what: str) -> Callable[[Event[FaultBody]], str]:
+    return lambda event: f"{event.body.fault.replace('_', ' ')} of {event.body.target} {what}"
 
 
-_WORDS: Mapping[str, Callable[[Event], str]] = {
-    "start": lambda e: f"starts, offering {', '.join(e.data['assignors'])}",
-    "stop": lambda _: "has left",
-    "exit": lambda e: f"{e.member} ended with exit code {e.data['code']}",
-    "generation": lambda e: f"adopted generation {e.data['generation']} with {_partitions(e)}",
-    "assigned_begin": lambda e: f"was assigned {_partitions(e)} in generation {e.data['generation']}",
-    "assigned_end": lambda e: f"has taken over {_partitions(e)}",
-    "revoke_begin": lambda e: f"is revoking {_partitions(e)}",
-    "revoke_end": lambda e: f"has revoked {_partitions(e)}",
-    "lost_begin": lambda e: f"is losing {_partitions(e)}",
-    "lost_end": lambda e: f"has lost {_partitions(e)}",
-    "assign_begin": lambda e: f"assigns generation {e.data['generation']} as leader and sees {_counts(e)}",
-    "consume": _runs,
-    "commit_begin": _offsets("commits"),
-    "commit_ok": _offsets("has committed"),
-    "commit_fail": _offsets("could not commit"),
-    "rewound": _offsets("goes back to"),
-    "rebalance_request": lambda e: f"requests a rebalance: {e.data['why']}",
-    "offset_committed": lambda e: f"{e.data['topic']}-{e.data['partition']} was committed at {e.data['offset']}",
-    "generation_committed": _committed,
-    "topics": _counts,
-    "step": _step,
-    "not_stable": _not_stable,
-    "truncated": _truncated,
-    "fault_begin": _fault("begins"),
-    "fault_end": _fault("is over"),
-    "admin_change": lambda e: f"{e.data['change']} {e.data.get('target', '')}: {_counts(e)}",
-    "ack": _record("acknowledged"),
-    "nack": _record("refused"),
-    "read_back": _record("read back"),
-}
+def _of(body: type[B], words: Callable[[Event[B]], str]) -> tuple[str, Callable[[Any], str]]:
+    (kind,) = kinds_of(body)
+    return kind, words
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = dict(
+    (
+        _of(StartBody, lambda e: f"starts, offering {', '.join(e.body.assignors)}"),
+        _of(StopBody, lambda _: "has left"),
+        _of(ExitBody, lambda e: f"{e.member} ended with exit code {e.body.code}"),
+        _of(GenerationBody, lambda e: f"adopted generation {e.body.generation} with {_partitions(e)}"),
+        _of(AssignedBeginBody, lambda e: f"was assigned {_partitions(e)} in generation {e.body.generation}"),
+        _of(AssignedEndBody, lambda e: f"has taken over {_partitions(e)}"),
+        _of(RevokeBeginBody, lambda e: f"is revoking {_partitions(e)}"),
+        _of(RevokeEndBody, lambda e: f"has revoked {_partitions(e)}"),
+        _of(LostBeginBody, lambda e: f"is losing {_partitions(e)}"),
+        _of(LostEndBody, lambda e: f"has lost {_partitions(e)}"),
+        _of(
+            AssignBeginBody,
+            lambda e: f"assigns generation {e.body.generation} as leader and sees {_counts(e.body.topics)}",
+        ),
+        _of(ConsumeBody, _runs),
+        _of(CommitBeginBody, _commit("commits")),
+        _of(CommitOkBody, _commit("has committed")),
+        _of(CommitFailBody, _commit("could not commit")),
+        _of(RewoundBody, lambda e: f"goes back to {_offsets(e.body.offsets)}"),
+        _of(RebalanceRequestBody, lambda e: f"requests a rebalance: {e.body.why}"),
+        _of(OffsetCommittedBody, lambda e: f"{named(e.body.tp)} was committed at {e.body.offset}"),
+        _of(GenerationCommittedBody, _committed),
+        _of(TopicsBody, lambda e: _counts(e.body.topics)),
+        _of(StepBody, _step),
+        _of(NotStableBody, _not_stable),
+        _of(TruncatedBody, _truncated),
+        _of(FaultBeginBody, _fault("begins")),
+        _of(FaultEndBody, _fault("is over")),
+        _of(AdminChangeBody, lambda e: f"{e.body.change} {e.body.target or ''}: {_counts(e.body.topics)}"),
+        _of(AckBody, _record("acknowledged")),
+        _of(NackBody, lambda e: f"refused {e.body.value_id} {e.body.topic}".replace("  ", " ")),
+        _of(ReadBackBody, _record("read back")),
+    )
+)

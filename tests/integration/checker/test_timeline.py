@@ -11,11 +11,14 @@ from kafka_assignors.history.zombies import ZOMBIE_MS
 from kafka_assignors.integration.checker import Interval, intervals
 from kafka_assignors.integration.history import History
 from tests.support.histories.story import churn
+from tests.support.histories.whole import whole
 
 
 def event(at: int, kind: str, member: str | None, *partitions: int, incarnation: int = 0, **data: object) -> Event:
     fields = {"generation": 7, "partitions": partitions_json(("t", p) for p in partitions), **data}
-    return Event(kind, "run", "member", at, at, at, "g", member, incarnation, member_id=f"{member}-id", data=fields)
+    return Event(
+        kind, "run", "member", at, at, at, "g", member, incarnation, member_id=f"{member}-id", data=whole(kind, fields)
+    )
 
 
 def brief(found: list[Interval]) -> list[tuple[object, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_assignors.history.events import Event
 from kafka_assignors.history.timeline import spans
 from kafka_assignors.history.zombies import ZOMBIE_MS, zombies
 from kafka_assignors.integration.checker import check, intervals
@@ -17,6 +18,7 @@ from tests.support.histories import stories as told
 from tests.support.histories.edges import at_ns, last
 from tests.support.histories.faults import fenced
 from tests.support.histories.story import HEARTBEAT_MS, SESSION_MS, Story
+from tests.support.histories.whole import whole
 from tests.support.histories.zombies import COOPERATIVE, hit
 
 
@@ -263,6 +265,11 @@ def test_a_process_that_never_started_takes_no_instance_id() -> None:
     assert zombies(story.history.events) == {}
 
 
+def evicted(event: Event, generation: int) -> Event:
+    data = whole("generation_committed", {"generation": generation})
+    return replace(event, kind="generation_committed", data=data)
+
+
 @pytest.mark.parametrize(
     ("begin_ns", "end_ns", "evicted_in", "whole"),
     [
@@ -282,7 +289,7 @@ def test_an_excuse_lies_in_an_interval_and_covers_all_that_two_share(
         event = story.tell(kind, "member", member, generation=1, partitions=partitions)
         story.events[-1] = replace(event, mono_ns=ns)
     older, newer = spans(story.history.events)
-    evidence = replace(story.events[0], mono_ns=begin_ns + SLACK_NS, data={"generation": evicted_in})
+    evidence = replace(evicted(story.events[0], evicted_in), mono_ns=begin_ns + SLACK_NS)
     excuse = Excuse(begin_ns, end_ns, evidence)
 
     assert zombie_of(older, newer, {older.owner[1:]: [excuse]}) == (older if whole else None)

@@ -20,6 +20,7 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.pipeline import findings, schema
 from kafka_assignors.pipeline.groups import committed, rebalances
 from kafka_assignors.pipeline.sources import read
+from tests.support.histories.whole import whole
 
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
 SAYS = encode_subscription(Subscription(("t",))).hex()
@@ -52,7 +53,9 @@ class Log:
         self.generation = 0
 
     def _tell(self, ms: int, kind: str, **data: Any) -> None:
-        self.events.append(Event(kind, "r", "coordlog", len(self.events), ns(ms), ns(ms), self.group, data=data))
+        self.events.append(
+            Event(kind, "r", "coordlog", len(self.events), ns(ms), ns(ms), self.group, data=whole(kind, data))
+        )
 
     def round(self, ms: int, joined_ms: int, **owned: Sequence[int]) -> Log:
         """A generation that was joined and then committed."""

@@ -9,6 +9,7 @@ import pytest
 from kafka_assignors.history.events import Event, partitions_json
 from kafka_assignors.integration.checker.laws import told
 from tests.support.histories.story import MS
+from tests.support.histories.whole import whole
 
 AT = 3_723_004 * MS  # 01:02:03.004
 SIX = [("t", p) for p in range(6)]
@@ -73,7 +74,7 @@ WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 def event(kind: str, src: str, data: dict[str, Any]) -> Event:
     member = None if src in ("coordlog", "producer") else "b"
-    return Event(kind, "run", src, 7, AT, 1, "g", member, 0, 1, data=data)
+    return Event(kind, "run", src, 7, AT, 1, "g", member, 0, 1, data=data if kind == "closing" else whole(kind, data))
 
 
 @pytest.mark.parametrize("kind", WORDS)
