@@ -18,6 +18,8 @@ from typing import Any
 
 from kafka_assignors.core.wire import weighted as carried
 from kafka_assignors.core.wire.protocol import decode_subscription
+from kafka_assignors.history.events import is_of
+from kafka_assignors.history.events.bodies import ConsumeBody, GenerationCommittedBody
 from kafka_assignors.integration.broker import start_broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
@@ -240,24 +242,19 @@ def unevenness(works: Mapping[str, float]) -> float:
 
 def consumed_per_s(history: History, begin_ns: int, end_ns: int) -> float:
     """Records that the group consumed per second."""
-    rows = [
-        row
-        for e in history.events
-        if e.kind == "consume" and begin_ns <= e.mono_ns < end_ns
-        for row in e.data["offsets"]
-    ]
-    return float(sum(row["count"] for row in rows)) / ((end_ns - begin_ns) / _NS)
+    consumed = (e for e in history.events if is_of(e, ConsumeBody) and begin_ns <= e.mono_ns < end_ns)
+    return float(sum(row.count for e in consumed for row in e.body.offsets)) / ((end_ns - begin_ns) / _NS)
 
 
 def told(history: History, partitions: Mapping[str, int]) -> list[tuple[int, dict[str, carried.ByWorkData]]]:
     """Of each committed generation, its time and what members told: client id -> user data."""
     generations = []
     for event in history.events:
-        if event.kind == "generation_committed":
+        if is_of(event, GenerationCommittedBody):
             user_data = {}
-            for member in event.data["members"]:
-                sent = decode_subscription(bytes.fromhex(member["subscription"]))
-                user_data[member["member_id"]] = carried.decode(sent.user_data, partitions)
+            for member in event.body.members:
+                sent = decode_subscription(bytes.fromhex(member.subscription))
+                user_data[member.member_id] = carried.decode(sent.user_data, partitions)
             generations.append((event.mono_ns, user_data))
     return generations
 

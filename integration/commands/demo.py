@@ -24,6 +24,8 @@ from kafka_assignors.core.group import Group, Member, TopicPartition
 from kafka_assignors.core.group.assignment import moves, owners
 from kafka_assignors.core.strategies import strategy
 from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.history.events import is_of
+from kafka_assignors.history.events.bodies import AckBody, ReadBackBody
 from kafka_assignors.operator.election import elect
 
 from ..broker import Broker
@@ -215,7 +217,9 @@ class Demo:
         with self._doing("reading all records back"):
             seen = read_back(self.broker.connection, folder, self.run_id, list(self.topics))
         verdict = check(History.load(folder))
-        astray = {(w.data.get("partitioner"), w.data.get("topic")) for v in verdict.violations for w in v.witnesses}
+        witnesses = [witness for violation in verdict.violations for witness in violation.witnesses]
+        bodies = [w.body for w in witnesses if is_of(w, AckBody) or is_of(w, ReadBackBody)]
+        astray = {(body.partitioner, body.topic) for body in bodies}
         rows = tuple(
             PlacementRow(
                 name,

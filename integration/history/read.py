@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
-from kafka_assignors.history.events import Event, file_stem
+from kafka_assignors.history.events import Event, file_stem, is_of
+from kafka_assignors.history.events.bodies import EndBody, ExitBody, GenerationCommittedBody
 
 from . import clocks, manifest
 from .form import fault_in
@@ -129,13 +130,13 @@ def _read(rows: Iterable[bytes], file: _File, allowance: Allowance) -> None:
                 file.problems.append(f"{file.name}:{number}: seq {event.seq} instead of {expected}")
                 allowance.forgive(number, 0)
             expected, file.last = event.seq + 1, event
-            if event.kind == "end":  # it closes the file; it is not an event of the run
+            if is_of(event, EndBody):  # it closes the file; it is not an event of the run
                 sealed = whole.hexdigest()
             else:
                 file.events.append(event)
         whole.update(line)
     file.sha256 = whole.hexdigest()
-    if file.last is not None and file.last.kind == "end" and sealed != file.last.data["sha256"]:
+    if file.last is not None and is_of(file.last, EndBody) and sealed != file.last.body.sha256:
         file.problems.append(f"{file.name}: its lines differ from the sealed ones: the file was changed")
 
 
@@ -146,10 +147,10 @@ def _missing(events: Iterable[Event], unsealed: Mapping[str, Event]) -> list[str
         process = event.group, event.member, event.incarnation
         if event.src == "member":
             recorded_processes.add(process)
-        elif event.kind == "exit":
-            ended[process] = int(event.data["code"])
-        elif event.kind == "generation_committed":
-            joined |= {(event.group, member["client_id"]) for member in event.data["members"]}
+        elif is_of(event, ExitBody):
+            ended[process] = event.body.code
+        elif is_of(event, GenerationCommittedBody):
+            joined |= {(event.group, member.client_id) for member in event.body.members}
     problems = []
     for name, last in unsealed.items():
         killed = ended.get((last.group, last.member, last.incarnation), 0) < 0

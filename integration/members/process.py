@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import (
+    AssignBeginBody,
+    AssignedEndBody,
+    CommitFailBody,
+    ConsumeBody,
+    ErrorBody,
+    GenerationBody,
+    LostBeginBody,
+    RevokeBeginBody,
+    StartBody,
+)
 
 from ..errors import NotSupported
 from ..processes.child import ChildProgram
@@ -151,29 +162,28 @@ class MemberProcess(ABC):
 
     def take(self, event: Event) -> None:
         """Update the state from an event of its history."""
-        partitions = {TopicPartition(p["topic"], p["partition"]) for p in event.data.get("partitions", ())}
         self.member_id = event.member_id or self.member_id
         if event.kind in ("commit_ok", "commit_fail"):
             self.answered_ns = event.mono_ns
-        if event.kind == "start":
+        if is_of(event, StartBody):
             self.started = True
-            self.session_ms = event.data["config"].get("session_timeout_ms")
-        elif event.kind == "generation":
-            self.generation, self.adopted_ns = event.data["generation"], event.mono_ns
-        elif event.kind == "assign_begin":
-            self.view = event.data["generation"], event.data["topics"]
-        elif event.kind == "assigned_end":
-            self.owned |= partitions
-            self.assigned_in = event.data["generation"]
+            self.session_ms = event.body.config.session_timeout_ms
+        elif is_of(event, GenerationBody):
+            self.generation, self.adopted_ns = event.body.generation, event.mono_ns
+        elif is_of(event, AssignBeginBody):
+            self.view = event.body.generation, event.body.topics
+        elif is_of(event, AssignedEndBody):
+            self.owned |= set(event.body.partitions)
+            self.assigned_in = event.body.generation
             self.adopted_ns = event.mono_ns
-        elif event.kind in ("revoke_begin", "lost_begin"):
-            self.owned -= partitions
+        elif is_of(event, RevokeBeginBody) or is_of(event, LostBeginBody):
+            self.owned -= set(event.body.partitions)
             self.position = {tp: offset for tp, offset in self.position.items() if tp in self.owned}
-            if self.assigned_in != event.data["generation"]:
-                self.revoked_in = event.data["generation"]
-        elif event.kind == "consume":
+            if self.assigned_in != event.body.generation:
+                self.revoked_in = event.body.generation
+        elif is_of(event, ConsumeBody):
             self.at_work = True
-            reached = {TopicPartition(run["topic"], run["partition"]): run["last"] + 1 for run in event.data["offsets"]}
+            reached = {run.tp: run.last + 1 for run in event.body.offsets}
             self.position |= {tp: offset for tp, offset in reached.items() if tp in self.owned}
         elif event.kind in ("fault_begin", "fault_end"):
             self.stalled = event.kind == "fault_begin"
@@ -181,8 +191,10 @@ class MemberProcess(ABC):
             self.at_work = False
         elif event.kind == "commit_ok":
             self.committed_ns = event.mono_ns
-        elif event.kind in ("error", "commit_fail"):
-            self.last_error = str(event.data.get("message") or event.data.get("error"))
+        elif is_of(event, ErrorBody):
+            self.last_error = event.body.message or event.body.error
+        elif is_of(event, CommitFailBody):
+            self.last_error = event.body.error
 
 
 class Commands:

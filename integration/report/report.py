@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_assignors.drawing import PAGE, STYLE, shown
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import GenerationCommittedBody, StepBody
 from kafka_assignors.output import printable
 
 from ..checker import LAWS, Interval, Verdict, laws
@@ -191,22 +192,24 @@ def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow
     owned: dict[int, dict[str, dict[str, list[int]]]] = {}
     protocol: dict[int, str] = {}
     begins: dict[tuple[str, int], int] = {}
-    named: Event | None = None
+    named: Event[StepBody] | None = None
     for event in history.events:
-        if event.group == group and event.kind == "generation_committed":
-            number = event.data["generation"]
-            protocol[number], owned[number] = event.data.get("protocol", ""), {}
-            for row in event.data["members"]:
-                topics = owned[number].setdefault(row["client_id"], {})
-                for place in row["assigned"]:
-                    topics.setdefault(place["topic"], []).append(place["partition"])
-        elif event.group == group and event.kind == "step":
-            if event.data["name"] == "stable":
+        if event.group != group:
+            continue
+        if is_of(event, GenerationCommittedBody):
+            number = event.body.generation
+            protocol[number], owned[number] = event.body.protocol or "", {}
+            for row in event.body.members:
+                topics = owned[number].setdefault(row.client_id, {})
+                for tp in row.assigned:
+                    topics.setdefault(tp.topic, []).append(tp.partition)
+        elif is_of(event, StepBody):
+            if event.body.name == "stable" and event.body.generation is not None:
                 began = event if named is None else named
-                name = "" if named is None else named.data["name"]
-                begins[name, event.data["generation"]] = began.mono_ns
+                name = "" if named is None else named.body.name
+                begins[name, event.body.generation] = began.mono_ns
                 named = None
-            elif event.data["name"] not in STATES:
+            elif event.body.name not in STATES:
                 named = event
     return tuple(
         StepRow(

@@ -35,7 +35,7 @@ def log_lines(folder: Path, verdict: Verdict, groups: Collection[str]) -> Iterat
     for path, event in list(places.items())[:_LOGS]:
         *_, member, _incarnation, _log = path.name.split(".")
         size = path.stat().st_size
-        end = size if event is None else min(size, event.data["log_bytes"])
+        end = size if event is None or event.log_bytes is None else min(size, event.log_bytes)
         before = _lines(path, max(0, end - _NEAR_BYTES), end)[-2 * _LINES if event is None else -_LINES :]
         after = _lines(path, end, end + _NEAR_BYTES)[:_LINES]
         if not (before or after):
@@ -63,7 +63,7 @@ def _places(folder: Path, verdict: Verdict, groups: Collection[str]) -> Mapping[
         for witness in violation.witnesses:
             if witness.member and witness.group in groups:
                 path = folder / f"{file_stem(witness.group, witness.member, witness.incarnation)}.log"
-                if "log_bytes" in witness.data:
+                if witness.log_bytes is not None:
                     own[path] = witness
                 elif path.is_file():
                     own.setdefault(path, None)

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import (
+    AckBody,
+    ConsumeBody,
+    ExitBody,
+    FaultBeginBody,
+    ReadBackBody,
+    StartBody,
+    StepBody,
+)
 
 from ..history import History
 
@@ -85,15 +94,14 @@ def service_view(history: History) -> ServiceView:
     reached: dict[TopicPartition, int] = {}
     furthest_back = 0
     for event in events:
-        if event.kind == "ack":
-            sent[TopicPartition(event.data["topic"], event.data["partition"])].add(event.data["offset"])
-        elif event.kind == "consume":
-            for run in event.data["offsets"]:
-                tp = TopicPartition(run["topic"], run["partition"])
-                furthest_back = max(furthest_back, reached.get(tp, 0) - run["first"])
-                reached[tp] = max(reached.get(tp, 0), run["last"] + 1)
-                reads[tp].append((run["first"], run["last"] + 1))
-    drained = any(event.kind == "step" and event.data["name"] == "drained" for event in events)
+        if is_of(event, AckBody):
+            sent[event.body.tp].add(event.body.offset)
+        elif is_of(event, ConsumeBody):
+            for run in event.body.offsets:
+                furthest_back = max(furthest_back, reached.get(run.tp, 0) - run.first)
+                reached[run.tp] = max(reached.get(run.tp, 0), run.last + 1)
+                reads[run.tp].append((run.first, run.last + 1))
+    drained = any(is_of(event, StepBody) and event.body.name == "drained" for event in events)
     return ServiceView(
         sent=sum(map(len, sent.values())),
         unread=sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items()) if drained else None,
@@ -130,12 +138,13 @@ def _twice(ranges: Iterable[tuple[int, int]]) -> int:
 
 def _outputs_of_inputs(events: Sequence[Event]) -> list[int] | None:
     """How many outputs each sent record has; None if the service has no output topic, or it was not read back."""
-    output = next((event.data.get("config", {}).get("output") for event in events if event.kind == "start"), None)
-    steps = (event for event in events if event.kind == "step" and event.data["name"] == "read_back")
-    if output is None or not any(row["topic"] == output for step in steps for row in step.data["offsets"]):
+    output = next((event.body.config.output for event in events if is_of(event, StartBody)), None)
+    steps = (event.body for event in events if is_of(event, StepBody) and event.body.name == "read_back")
+    if output is None or not any(row.topic == output for step in steps for row in step.offsets or ()):
         return None
-    outputs = Counter(e.data.get("value_id") for e in events if e.kind == "read_back" and e.data["topic"] == output)
-    return [outputs[event.data["value_id"]] for event in events if event.kind == "ack"]
+    records = (event.body for event in events if is_of(event, ReadBackBody))
+    outputs = Counter(record.value_id for record in records if record.topic == output)
+    return [outputs[event.body.value_id] for event in events if is_of(event, AckBody)]
 
 
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:
@@ -150,11 +159,11 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
     killed = {
         (event.member, event.incarnation)
         for event in events
-        if event.kind == "fault_begin" and event.data["fault"] == "kill"
+        if is_of(event, FaultBeginBody) and event.body.fault == "kill"
     }
     for event in events:
         if event.kind == "closing":
             return
         process = (event.member, event.incarnation)
-        if event.kind == "exit" and event.data.get("asked") and process in started - closed - killed - unseen:
+        if is_of(event, ExitBody) and event.body.asked and process in started - closed - killed - unseen:
             yield event.member or ""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import AckBody, FaultBody, GenerationCommittedBody, StepBody
 from kafka_assignors.history.timeline import Interval, Span
 
 from ..checker.laws.excuses import Excuses, excuses, zombie_of
@@ -85,7 +86,7 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     group, its, without, excused = record.group, record.spans, gaps(record), excuses(record)
     events = [e for e in history.events if e.group == group]
     others = [e for e in history.events if e.group is None]
-    steps = [e for e in events if e.kind == "step" and e.data["name"] not in STATES]
+    steps = [e for e in events if is_of(e, StepBody) and e.body.name not in STATES]
     begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
     end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps] + [gap.until_ns for gap in without])
     rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
@@ -109,17 +110,17 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
         title = f"no member owns {_named(gap.tp)}: {gap.ms:.1f} ms{more}"
         bars.append(Bar(row_of[gap.tp], GAP, "", max(0.0, s(gap.from_ns)), until_s, title))
         downtime[gap.tp] += round(gap.ms * 1000)
-    acked = Counter(TopicPartition(e.data["topic"], e.data["partition"]) for e in others if e.kind == "ack")
+    acked = Counter(e.body.tp for e in others if is_of(e, AckBody))
     return TimelineView(
         rows,
         (end - begin) / 1e9,
         tuple(sorted({span.interval.member for span in its})),
         tuple(sorted(bars, key=lambda bar: order.index(bar.kind))),
-        tuple(Mark(s(e.mono_ns), str(i), e.data["name"]) for i, e in enumerate(steps, start=1)),
+        tuple(Mark(s(e.mono_ns), str(i), e.body.name) for i, e in enumerate(steps, start=1)),
         tuple(
-            Mark(max(0.0, s(e.mono_ns)), str(e.data["generation"]), _of_generation(e))
+            Mark(max(0.0, s(e.mono_ns)), str(e.body.generation), _of_generation(e.body))
             for e in events
-            if e.kind == "generation_committed" and e.data["members"] and e.mono_ns <= end
+            if is_of(e, GenerationCommittedBody) and e.body.members and e.mono_ns <= end
         ),
         tuple(
             Mark(s(from_ns), label, f"{label}: {s(from_ns):.2f} s to {s(to_ns):.2f} s", s(to_ns))
@@ -161,9 +162,9 @@ def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
     open_: dict[tuple[str, str], list[int]] = defaultdict(list)
     intervals = []
     for event in sorted(events, key=lambda e: e.mono_ns):
-        if event.kind not in ("fault_begin", "fault_end"):
+        if not is_of(event, FaultBody):
             continue
-        key = str(event.data["fault"]).replace("_", " "), str(event.data.get("target", ""))
+        key = event.body.fault.replace("_", " "), event.body.target
         if event.kind == "fault_begin":
             open_[key].append(event.mono_ns)
         elif open_[key]:
@@ -173,9 +174,9 @@ def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
     return sorted((label, begin, max(end, begin + wide)) for label, begin, end in intervals)
 
 
-def _of_generation(event: Event) -> str:
-    members = ", ".join(sorted(row["client_id"] for row in event.data["members"]))
-    return f"generation {event.data['generation']}: {event.data.get('protocol', '')}, members {members}"
+def _of_generation(body: GenerationCommittedBody) -> str:
+    members = ", ".join(sorted(row.client_id for row in body.members))
+    return f"generation {body.generation}: {body.protocol or ''}, members {members}"
 
 
 def _description(interval: Interval) -> str:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import decode_subscription
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import ConsumeBody, GenerationCommittedBody
 
 from ..checker.ledger import GroupRecord, RunRecord
 from ..history import History
@@ -78,7 +79,8 @@ def _work_view(history: History, record: GroupRecord) -> WorkView:
     steps = [e.mono_ns for e in events if e.kind == "step"]
     begin = min([s.interval.start_ns for s in record.spans] + steps)
     end = max([s.interval.end_ns for s in record.spans] + steps)
-    generations = [e for e in events if e.kind == "generation_committed" and e.data["members"] and e.mono_ns <= end]
+    committed = (e for e in events if is_of(e, GenerationCommittedBody))
+    generations = [e for e in committed if e.body.members and e.mono_ns <= end]
     weights = [(e.mono_ns, topic_weights) for e in generations if (topic_weights := _weights(record, e))]
     owned = list(_owned(record, [at for at, _ in weights], end))
     counts = [(from_ns, to_ns, {m: float(len(tps)) for m, tps in of.items()}) for from_ns, to_ns, of in owned]
@@ -124,14 +126,14 @@ Told = Mapping[str, tuple[Sequence["float | None"], float]]
 """topic -> the weight of each partition as members sent it, and the median for all others."""
 
 
-def _weights(record: GroupRecord, generation: Event) -> Told:
+def _weights(record: GroupRecord, generation: Event[GenerationCommittedBody]) -> Told:
     """The weights that the members of a generation sent; empty if none did."""
-    if generation.data.get("protocol") != WEIGHTED:
+    if generation.body.protocol != WEIGHTED:
         return {}
     try:
         sent = [
-            (row["member_id"], row.get("instance_id"), decode_subscription(bytes.fromhex(row["subscription"])))
-            for row in generation.data["members"]
+            (row.member_id, row.instance_id, decode_subscription(bytes.fromhex(row.subscription)))
+            for row in generation.body.members
         ]
     except ValueError:  # a member's bytes are damaged, which law A1 tells
         return {}
@@ -166,10 +168,8 @@ def _consumed(events: Iterable[Event], begin: int, end: int) -> Iterator[tuple[i
     bucket = max(_LEAST_BUCKET_NS, -(-(end - begin) // _BUCKETS))
     counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for event in events:
-        if event.kind == "consume" and event.member is not None and begin <= event.mono_ns <= end:
-            counts[(event.mono_ns - begin) // bucket][event.member] += sum(
-                run["count"] for run in event.data["offsets"]
-            )
+        if is_of(event, ConsumeBody) and event.member is not None and begin <= event.mono_ns <= end:
+            counts[(event.mono_ns - begin) // bucket][event.member] += sum(run.count for run in event.body.offsets)
     for number, of in sorted(counts.items()):
         from_ns, to_ns = begin + number * bucket, min(begin + (number + 1) * bucket, end)
         seconds = max(to_ns - from_ns, 1) / 1e9
@@ -195,9 +195,9 @@ def _rests(owned: Sequence[tuple[int, int, Owned]]) -> list[tuple[int, int]]:
     return [rest for rest in rests if rest[1] - rest[0] >= longest / 10]
 
 
-def _members(generations: Sequence[Event], at_ns: int) -> int:
+def _members(generations: Sequence[Event[GenerationCommittedBody]], at_ns: int) -> int:
     """How many members the group has at a moment."""
-    return next((len(e.data["members"]) for e in reversed(generations) if e.mono_ns <= at_ns), 0)
+    return next((len(e.body.members) for e in reversed(generations) if e.mono_ns <= at_ns), 0)
 
 
 Stretches = Sequence["tuple[int, int, Values]"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
@@ -15,6 +16,7 @@ from kafka_assignors.history.events import COMMON, Event, bodies, generation_in,
 from kafka_assignors.integration.history.schema import fault_of
 from tests.support.histories.schema import SCHEMA
 from tests.support.histories.story import churn
+from tests.support.places import ROOT
 
 RULES: dict[str, dict[str, Any]] = {rule["if"]["properties"]["kind"]["const"]: rule["then"] for rule in SCHEMA["allOf"]}
 TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -174,3 +176,15 @@ def test_a_row_of_rows_is_decoded_whole() -> None:
         ("c-id", None),
     ]
     assert generation.members[0].assigned == (TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0))
+
+
+@pytest.mark.parametrize("room", ["checker", "report"])
+def test_who_judges_and_who_reports_reads_no_field_by_its_name(room: str) -> None:
+    """A name that is misspelt there would be found by no type checker."""
+    lines = [
+        f"{path.name}: {line.strip()}"
+        for path in sorted((ROOT / "integration" / room).rglob("*.py"))
+        for line in path.read_text("utf-8").splitlines()
+        if re.search(r"\.data(\[|\.get\b)", line)
+    ]
+    assert lines == []

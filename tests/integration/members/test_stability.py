@@ -16,6 +16,7 @@ from kafka_assignors.integration.members.process import MemberProcess
 from kafka_assignors.integration.members.stability import due
 from tests.support.histories.stories import renamed
 from tests.support.histories.story import Story
+from tests.support.histories.whole import whole
 
 TOPICS = {"t": 4}
 
@@ -81,7 +82,7 @@ def test_a_leader_that_has_assigned_the_next_generation_is_not_at_rest() -> None
     leader = Told(MemberConfig("h:1", "g", "a", ("t",), ("range",), "x.jsonl", "run"), Path("x.out"))
 
     def left(kind: str, **data: Any) -> list[str]:
-        leader.take(Event(kind, "run", "member", 0, 0, 0, "g", "a", member_id="a-1", data=data))
+        leader.take(Event(kind, "run", "member", 0, 0, 0, "g", "a", member_id="a-1", data=whole(kind, data)))
         return due(committed, {"a": leader}, ["a"], lambda: TOPICS, False)
 
     left("assign_begin", generation=1, topics={})

@@ -10,13 +10,14 @@ import pytest
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.service_view import ServiceView, service_view
+from tests.support.histories.whole import whole
 
 NUMBERS = count()
 
 
 def event(kind: str, member: str | None = None, src: str = "member", **data: Any) -> Event:
     number = next(NUMBERS)
-    return Event(kind, "run", src, number, number, number, "g", member, data=data)
+    return Event(kind, "run", src, number, number, number, "g", member, data=whole(kind, data))
 
 
 def acks(count_: int, partition: int = 0) -> list[Event]:
