@@ -60,15 +60,15 @@ class _Waiting:
     """Acknowledged records of one topic-partition that no member has consumed yet."""
 
     def __init__(self) -> None:
-        self.acks: list[Event] = []
+        self.acks: list[Event[AckBody]] = []
 
     @cached_property
-    def _sorted(self) -> tuple[list[Event], list[int]]:
+    def _sorted(self) -> tuple[list[Event[AckBody]], list[int]]:
         """By offset; and for each the next that waits, itself at first, as in a disjoint-set forest."""
         acks = sorted(self.acks, key=lambda ack: ack.body.offset)
         return acks, list(range(len(acks) + 1))
 
-    def taken(self, first: int, last: int) -> Iterator[Event]:
+    def taken(self, first: int, last: int) -> Iterator[Event[AckBody]]:
         """Take the records of these offsets that still wait."""
         acks, after = self._sorted
         at = self._next(bisect_left(acks, first, key=lambda ack: ack.body.offset))

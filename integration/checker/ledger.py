@@ -24,6 +24,7 @@ from kafka_assignors.history.events.bodies import (
     GenerationBody,
     GenerationCommittedBody,
     MemberRow,
+    NackBody,
     NotStableBody,
     ReadBackBody,
     StartBody,
@@ -431,7 +432,7 @@ class RunRecord:
     groups: dict[str, GroupRecord]
     acks: list[Event[AckBody]]
     passes: list[tuple[Event[StepBody], dict[RecordPlace, Event[ReadBackBody]]]]  # read_back step, place -> event
-    nacks: int
+    nacks: list[Event[NackBody]]
     truncated: Truncations
 
     @classmethod
@@ -455,7 +456,7 @@ class RunRecord:
         for record in groups.values():
             record.counts = counts
             record.truncated = dict(truncated)
-        return cls(groups, by_kind.of(AckBody), _passes(by_kind), len(by_kind["nack"]), dict(truncated))
+        return cls(groups, by_kind.of(AckBody), _passes(by_kind), by_kind.of(NackBody), dict(truncated))
 
 
 def _counts(by_kind: EventsByKind) -> list[tuple[int, Mapping[str, int]]]:

@@ -213,7 +213,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
         "zombie_ms": max((s.interval.zombie_ms for r in run.groups.values() for s in r.spans), default=0.0),
         "assign_us": max(assigned, default=0),
         "acked": len(run.acks),
-        "nacked": run.nacks,
+        "nacked": len(run.nacks),
         "delays_ms": spread(waits),
     }
 

@@ -71,9 +71,28 @@ class History:
         written = [event for its in events.values() for event in its]
         unsealed = {file.name: file.last for file in files if file.last is not None and file.last.kind != "end"}
         problems += manifest.problems(folder, {file.name: file.sha256 for file in files}, written)
-        problems += [*_missing(written, unsealed), *clocks.problems(events)]
-        history = cls((event for its in clocks.retimed(events).values() for event in its), facts, problems)
-        return replace(history, problems=(*problems, *_twice(history.events, events)))
+        return cls.of(events, unsealed, facts, problems)
+
+    @classmethod
+    def of(
+        cls,
+        files: Mapping[str, Sequence[Event]],
+        unsealed: Mapping[str, Event],
+        facts: Sequence[str] = (),
+        problems: Sequence[str] = (),
+    ) -> History:
+        """A history of files that were read.
+
+        Args:
+            files: File name -> its events, in written order.
+            unsealed: Files without an ``end`` -> their last event.
+            facts: What was observed when they were read.
+            problems: Of the same time; those that the events show are added.
+        """
+        written = [event for events in files.values() for event in events]
+        problems = [*problems, *_missing(written, unsealed), *clocks.problems(files)]
+        history = cls((event for events in clocks.retimed(files).values() for event in events), facts, problems)
+        return replace(history, problems=(*problems, *_twice(history.events, files)))
 
 
 _WRITERS = ("member", "harness", "coordlog", "producer", "proxy")

@@ -342,6 +342,7 @@ class MemberGroup(MemberFaults):
             MemberDied: A member ended unasked.
         """
         tps = [TopicPartition(t, p) for t, n in self.topics.subscribed().items() for p in range(n)]
+        asked_ns = time.monotonic_ns()
         bounds = self._topics.begins_and_ends(tps)
         # A partition whose records were all deleted has nothing to read, so nothing will be committed.
         left = {tp: end for tp, (begin, end) in bounds.items() if end > begin}
@@ -368,7 +369,7 @@ class MemberGroup(MemberFaults):
             self._log.wait(TICK_S)
         ends = {tp: end for tp, (_, end) in sorted(bounds.items())}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in ends.items()]
-        self._writer.write("step", name="drained", offsets=rows)
+        self._writer.write("step", name="drained", offsets=rows, asked_ns=asked_ns)
         return ends
 
     def wait_committed(self, ends: Mapping[TopicPartition, int], timeout_s: float = 30) -> None:

@@ -170,6 +170,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
         may_read = [Right("Read", "Topic", topic) for topic in partitions]
         consumer.assign(tps)
         # A read_committed consumer gets no end offset behind an open transaction.
+        asked_ns = time.monotonic_ns()
         begins, ends = asker.beginning_offsets(tps), asker.end_offsets(tps)
         for tp in tps:
             consumer.seek(tp, begins[tp])
@@ -189,7 +190,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
             # The position also passes control records and compacted offsets, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
-        writer.write("step", name="read_back", offsets=rows, **isolation)
+        writer.write("step", name="read_back", offsets=rows, asked_ns=asked_ns, **isolation)
     return seen
 
 

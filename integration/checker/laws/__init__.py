@@ -9,6 +9,7 @@ G1    committed generations grow; the epochs of KIP-848 never fall
 G2    agreement: a member adopts exactly the assignment in the coordinator log
 G3    the elected assignor is offered by all members and wins the vote
 G4    adoption: after the commit, before the group is stable, and never an older generation again
+G5    members, their leader and the coordinator tell the same of a generation
 R1    revoke before assign: the old owner has revoked a partition before the new owner gets it
 R2    cooperative hand-over: a partition that a member claims and owns is assigned to no other member
 R3    no needless revoke: a cooperative member keeps the partitions that it has before and after one trigger
@@ -19,14 +20,16 @@ R7    losses are reported as lost, not as revoked
 R8    callbacks assign exactly the partitions that the generation assigns
 P1    progress: when the group is stable, assigned partitions are owned; none stays without a living owner
 E1    a process ends only when asked to
+E2    each process has one start and one end, each fault its end
 C1    a member consumes only partitions that it owns
 C2    an owner begins at the committed offset, never goes back and skips no record
 C3    no acknowledged record is lost: once a group is drained, all of them were consumed
 C4    duplicates are bounded: the next owner does not consume committed records again
 C5    committed offsets never fall, are not ahead of consumption, and come from owners
 C6    an application finished every record below a committed offset, where members report that
+C7    members' commits are those of the coordinator log
 X1    each input record has its committed output, and only one unless members promise at least one
-X2    read_committed shows no output of a zombie
+X2    read_committed shows no output of an aborted transaction, nor of a zombie
 S1    a static member that returns within its session keeps its partitions, and no other member notices
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is removed when its session ends and not before, a leaving member at once
@@ -35,6 +38,7 @@ T3    a created, grown or deleted topic is reflected in the assignment within th
 A1    replay: a committed assignment equals what our core computes from the same bytes, if the leader ran ours
 K1    placement: the partition demanded = chosen = acknowledged = read back, and no acknowledged record is lost
 K2    order: records of one key from one producer lie in the order in which they were sent
+K3    a record has one place, a place one record, and nobody reads what nobody sent
 ====  ======================================================================================================
 """
 
@@ -46,13 +50,14 @@ from ..ledger import GroupRecord, RunRecord
 from ..transitions import Transition, transitions
 from . import exactly_once, finished, generations, ownership, progress, records, rests, static
 from .findings import Findings, Violation
+from .witnesses import callbacks, commits, epochs, places, processes, roles
 
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
 LAWS = (
-    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"),
-    *("P1", "E1"),
-    *("C1", "C2", "C3", "C4", "C5", "C6", "X1", "X2", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2"),
+    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "G5", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"),
+    *("P1", "E1", "E2"),
+    *("C1", "C2", "C3", "C4", "C5", "C6", "C7", "X1", "X2", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2", "K3"),
 )
 
 NOTHING = {
@@ -62,6 +67,7 @@ NOTHING = {
     "C3": "the group was never drained, or no record was sent",
     "C4": "no partition changed its owner with records consumed and not committed",
     "C6": "members do not report finished records",
+    "C7": "members do not report their commits",
     "X1": "no member transforms",
     "X2": "no member transforms",
     "S1": "no static member returned",
@@ -71,6 +77,7 @@ NOTHING = {
     "T3": "no topic changed",
     "R6": "no member had to give up a partition and stay",
     "K2": "no key was sent twice",
+    "K3": "no record was sent",
 }
 """Law -> why a history of a KIP-848 group may have nothing for it."""
 
@@ -95,6 +102,19 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     progress.adoption,
     progress.held_as_given,
     progress.asked_to_end,
+    roles.joined_as_configured,
+    roles.one_leader,
+    roles.adopted_as_elected,
+    roles.one_id_each,
+    epochs.members_as_configured,
+    epochs.records_follow,
+    callbacks.of_their_generation,
+    callbacks.lost_for_a_reason,
+    processes.every_start_has_its_end,
+    processes.nothing_after_fatal,
+    processes.faults_end,
+    commits.commits_agree,
+    commits.own_reading,
 )
 _OF_CHANGES: Sequence[Callable[[Transition, Findings], None]] = (
     rests.needless_revokes,
@@ -118,9 +138,14 @@ def judge_group(record: GroupRecord, run: RunRecord, findings: Findings) -> None
     records.nothing_lost(record, runs, run.acks, findings)
     exactly_once.one_output_each(record, run, findings)
     exactly_once.no_zombies(record, run, findings)
+    exactly_once.outputs_in_order(record, run, findings)
 
 
 def judge_records(run: RunRecord, findings: Findings) -> None:
-    """Judge the laws of the records that were sent."""
+    """Judge the laws of the run as a whole: its topics, and the records that were sent."""
     records.placement(run, findings)
     records.in_order(run, findings)
+    processes.topics_change_when_asked(run, findings)
+    places.one_place_each(run, findings)
+    places.nothing_from_nowhere(run, findings)
+    places.ends_are_ends(run, findings)

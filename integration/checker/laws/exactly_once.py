@@ -9,20 +9,22 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
     CommitBeginBody,
     CommitBody,
+    CommitFailBody,
     CommitOkBody,
     GenerationBody,
     ReadBackBody,
+    RewoundBody,
     StepBody,
 )
 
 from ..ledger import Generation, GroupRecord, Process, RecordPlace, RunRecord
 from ..reconciliation import Current
-from ..slack import SLACK_MS
+from ..slack import SLACK_MS, surely_before
 from .findings import MS, SHOWN, Findings, named
 from .records import due_records
 
@@ -82,8 +84,9 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
 
 
 def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
-    """X2: `read_committed` shows no output of a zombie.
+    """X2: `read_committed` shows no output of an aborted transaction, nor of a zombie.
 
+    A member aborted a transaction whose commit failed if it then went back (``rewound``).
     A zombie began to commit its transaction when the last committed generation excluded it, or assigned the input's
     partition to another member, and it had adopted no later generation. Under KIP-848 a target alone excludes nobody:
     there, a zombie began after the coordinator had removed it, or recorded that it had given the partition up.
@@ -99,9 +102,11 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
         return
     inputs = {ack.body.value_id: ack.body for ack in run.acks}
     begun, done = (_by_transaction(record.events.of(kind)) for kind in (CommitBeginBody, CommitOkBody))
+    aborted = _aborted(record)
     stood: dict[tuple[Process, int], Generation | None] = {}
     excluded: dict[tuple[Process, int, TopicPartition | None], _Exclusion | None] = {}
     zombies: dict[tuple[Process, int], list[tuple[_Exclusion, Event]]] = defaultdict(list)
+    shown_though_aborted: dict[tuple[Process, int], list[Event]] = defaultdict(list)
     for place, output in sorted(passes[-1][1].items()):
         author = output.body.author
         if place[0] not in topics or author is None or author.group != record.group:
@@ -115,6 +120,13 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
             message = f"{where} is read with read_committed, though {process[0]} never committed transaction {number}"
             findings.broken("X2", message, output)
             continue
+        if surely_before(output.mono_ns, begin.mono_ns):
+            where = f"offset {place[2]} of {place[0]}-{place[1]}"
+            message = f"{where} was read with read_committed before {process[0]} began to commit transaction {number}"
+            findings.broken("X2", message, output, begin)
+        if (process, number) in aborted:
+            shown_though_aborted[process, number].append(output)
+            continue
         source = inputs.get(output.body.value_id or "")
         tp = None if source is None else source.tp
         if (process, number) not in stood:
@@ -126,6 +138,12 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
             excluded[process, number, tp] = _excluded(record, process, tp, generation, begin)
         if (by := excluded[process, number, tp]) is not None:
             zombies[process, number].append((by, output))
+    for (process, number), outputs in shown_though_aborted.items():
+        message = (
+            f"{process[0]} aborted transaction {number}, yet {len(outputs)} output(s) of it are read with "
+            "read_committed"
+        )
+        findings.broken("X2", message, *aborted[process, number], *outputs[:SHOWN])
     for (process, number), late in zombies.items():
         begin, (by, _) = begun[process, number], min(late, key=lambda pair: pair[0].event.mono_ns)
         message = (
@@ -134,6 +152,32 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
         )
         shown = [output for _, output in late[:SHOWN]]
         findings.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
+
+
+def outputs_in_order(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
+    """K2 of outputs: in each partition, those of one process lie in the order of its transactions."""
+    topics = _output_topics(record)
+    if not topics or not (passes := _committed_passes(run, topics)):
+        return
+    begun = _by_transaction(record.events.of(CommitBeginBody))
+    last: dict[tuple[str, int, Process], tuple[int, Event]] = {}
+    for (topic, partition, _), output in sorted(passes[-1][1].items()):
+        author = output.body.author
+        if topic not in topics or author is None or author.group != record.group:
+            continue
+        process: Process = author.member, author.incarnation
+        if (process, author.transaction) not in begun:
+            continue  # X2 reports it
+        key = topic, partition, process
+        if key in last:
+            findings.judged("K2")
+            if author.transaction < last[key][0]:
+                message = (
+                    f"outputs of {author.member} in {topic}-{partition} are in the wrong order: transaction "
+                    f"{author.transaction} after {last[key][0]}"
+                )
+                findings.broken("K2", message, last[key][1], output)
+        last[key] = author.transaction, output
 
 
 def _output_topics(record: GroupRecord) -> frozenset[str]:
@@ -158,6 +202,22 @@ def _by_transaction(commits: Iterable[Event[CommitBody]]) -> dict[tuple[Process,
         for commit in commits
         if commit.body.transaction is not None
     }
+
+
+def _aborted(record: GroupRecord) -> dict[tuple[Process, int], tuple[Event, Event]]:
+    """(process, transaction) -> the failure of its commit, and the event that shows that the member went back."""
+    aborted: dict[tuple[Process, int], tuple[Event, Event]] = {}
+    failed: dict[Process, Event[CommitFailBody]] = {}
+    events: list[Event] = [*record.events.of(CommitBeginBody, CommitFailBody), *record.events.of(RewoundBody)]
+    for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
+        process = event.member, event.incarnation
+        if is_of(event, CommitFailBody):
+            failed[process] = event
+            continue
+        failure = failed.pop(process, None)
+        if failure is not None and failure.body.transaction is not None and is_of(event, RewoundBody):
+            aborted[process, failure.body.transaction] = failure, event
+    return aborted
 
 
 def _standing(record: GroupRecord, process: Process, begin: Event) -> Generation | None:

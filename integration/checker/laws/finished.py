@@ -28,7 +28,8 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
     tellers = {process for process, start in record.starts.items() if start.body.config.finishes}
     if not tellers:
         return
-    runs = (run for event in record.events.of(ConsumeBody, FinishedBody) for run in event.body.offsets)
+    events: list[Event[ConsumeBody | FinishedBody]] = [*record.events.of(ConsumeBody), *record.events.of(FinishedBody)]
+    runs = (run for event in events for run in event.body.offsets)
     if (records := sum(run.last - run.first + 1 for run in runs)) > MOST_RECORDS:
         findings.unknown.append(
             f"C6: group {record.group!r} read {records:,} records; at most {MOST_RECORDS:,} are judged"

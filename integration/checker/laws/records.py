@@ -240,7 +240,7 @@ def _delays(record: GroupRecord) -> list[_Delay]:
     delays = []
     ends = [e for e in record.events.of(FaultEndBody) if e.body.fault == "delay"]
     for begin in record.events.of(FaultBeginBody):
-        if begin.body.fault != "delay" or (begin.body.params or {}).get("side") != "request":
+        if begin.body.fault != "delay" or begin.body.params is None or begin.body.params.side != "request":
             continue
         process = begin.member, begin.incarnation
         mine = (e.mono_ns for e in ends if (e.member, e.incarnation) == process and e.mono_ns >= begin.mono_ns)

@@ -83,6 +83,13 @@ class OutputAuthor(NamedTuple):
     transaction: int
 
 
+class NetworkParams(NamedTuple):
+    """Which requests or responses a proxy's fault hits, as far as a law reads it; others of its settings may be there."""
+
+    api: str | None = None
+    side: str | None = None
+
+
 class NewSubscription(NamedTuple):
     """To what a member subscribes from now on: topics by name, or a pattern."""
 
@@ -291,12 +298,12 @@ class FaultBody(Body):
         fault: Of a member: kill, pause, interrupt, stall (between two of its polls) or assign_stall. Of a broker:
             broker_kill, broker_stop, broker_pause or broker_restart. Of a proxy: cut, delay, drop or reset.
         target: The member's name, ``node N`` of a broker, or a client id.
-        params: Of a proxy's fault: api, side, ms, times, for_ms, every_ms, as far as given.
+        params: Of a proxy's fault.
     """
 
     fault: str
     target: str
-    params: Mapping[str, object] | None = None
+    params: NetworkParams | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +354,7 @@ class StepBody(Body):
         gap_ms: How long a topic-partition may be without an owner during the step.
         generation, topics, adopted_ns: Of the state ``stable``: the generation, partition counts, and the time of the
             last member's adoption.
-        offsets: End offsets, of the states ``drained`` and ``read_back``.
+        offsets, asked_ns: End offsets, of the states ``drained`` and ``read_back``, and when the harness asked.
         isolation: Of a ``read_back``: ``read_committed``, if it is without outputs of open or aborted transactions.
     """
 
@@ -357,6 +364,7 @@ class StepBody(Body):
     topics: Mapping[str, int] | None = None
     adopted_ns: int | None = None
     offsets: tuple[TopicOffset, ...] | None = None
+    asked_ns: int | None = None
     isolation: str | None = None
 
 

@@ -63,7 +63,7 @@ def test_a_static_restart_costs_its_own_partitions_alone() -> None:
     story.start("a", "b", static=True).round()
     story.tell("step", name="b restarts")
     story.restart("b", after_ms=100)
-    rest = {"generation": story.generation, "topics": story.topics, "adopted_ns": story.events[-1].mono_ns}
+    rest = {"generation": story.generation, "topics": story.topics, "adopted_ns": story.adopted_ns}
     story.tell("step", name="stable", **rest)
 
     found = cost(story, "b restarts")

@@ -224,7 +224,7 @@ FIELDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a drained step without offsets": (
         "step", {"name": "drained", "offsets": ...}, "data must contain ['offsets'] properties"),
     "a session that is text": (
-        "start", {"config": {"session_timeout_ms": "1000"}}, "data.config.session_timeout_ms must be number"),
+        "start", {"config": {"session_timeout_ms": "1000"}}, "data.config.session_timeout_ms must be integer or null"),
     "assignors that are numbers": ("start", {"config": {"assignors": [7]}}, "data.config.assignors[0] must be string"),
     "options that are no JSON": ("start", {"config": {"assignors": ["sticky{]"]}}, "config.assignors: the options"),
     "options that are nested": (

@@ -31,7 +31,7 @@ def last(story: Story, kind: str, member: str | None = None) -> Event:
 
 def rested(story: Story) -> Story:
     """The harness sees the group at rest in its last generation."""
-    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=0)
+    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=story.adopted_ns)
     return story
 
 

@@ -104,7 +104,9 @@ def fenced(lost_after_ms: float | None) -> Story:
     for kind in ("lost_begin", "lost_end") if lost_after_ms is not None else ():
         story.tell(kind, "member", "b", generation=1, partitions=adopted.data["partitions"])
         at_ns = taken.mono_ns + round((lost_after_ms or 0) * 1e6)
-        story.events[-1] = replace(story.events[-1], incarnation=adopted.incarnation, mono_ns=at_ns)
+        story.events[-1] = replace(
+            story.events[-1], incarnation=adopted.incarnation, mono_ns=at_ns, member_id=adopted.member_id
+        )
     story.wait(9000).tell("step", name="long after")
     story.events.sort(key=lambda e: e.mono_ns)
     return story

@@ -20,6 +20,7 @@ from kafka_assignors.history.broker_group import (
 )
 from kafka_assignors.history.events import Event, partitions_json
 from kafka_assignors.integration.history import History
+from tests.support.histories.story import adopted_ns
 
 MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS = 2000, 300
@@ -41,6 +42,7 @@ class Reconciled:
         self.held: dict[str, set[int]] = {}
         self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
         self._read: dict[int, int] = {}
+        self._epochs: dict[str, int] = {}  # member -> the epoch of its last current assignment
         self.tell("topics", topics={"t": partitions} if partitions else {})
 
     @property
@@ -86,8 +88,10 @@ class Reconciled:
         return event
 
     def current(self, member: str, epoch: int, has: Ps, revoking: Ps = (), state: int = STABLE) -> Event:
+        before = self._epochs.get(member, 0)
+        self._epochs[member] = epoch
         fields = {
-            "memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "state": state,
+            "memberEpoch": epoch, "previousMemberEpoch": before, "state": state,
             "assignedPartitions": rows(has), "partitionsPendingRevocation": rows(revoking),
         }  # fmt: skip
         return self.record(CURRENT, member, fields)
@@ -153,7 +157,7 @@ class Reconciled:
 
     def rest(self) -> Reconciled:
         counts = {"t": self.partitions}
-        self.tell("step", name="stable", generation=self.epoch, topics=counts, adopted_ns=self._now)
+        self.tell("step", name="stable", generation=self.epoch, topics=counts, adopted_ns=adopted_ns(self.events))
         return self
 
     def leave(self, name: str) -> Reconciled:

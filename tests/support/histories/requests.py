@@ -53,8 +53,7 @@ def joined(extra: int, *members: str) -> Story:
 
 
 def rested(story: Story) -> Story:
-    last = story.events[-1].mono_ns
-    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=last)
+    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=story.adopted_ns)
     return story
 
 

@@ -39,6 +39,11 @@ def without(story: Story, keep: Callable[[Event], bool]) -> Story:
     return story
 
 
+def unreported(story: Story) -> Story:
+    """Members report no commits; the coordinator's log has them."""
+    return without(story, lambda event: not (event.src == "member" and event.kind.startswith("commit_")))
+
+
 # A. Progress
 
 

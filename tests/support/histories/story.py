@@ -53,10 +53,17 @@ class Story:
         self._zombies: dict[str, set[TopicPartition]] = {}
         self._instances: dict[str, tuple[str, int]] = {}  # static member -> instance id, incarnation
         self._ids = 0
+        self._joined_again: dict[str, int] = {}
+        self._adopted: dict[str, int] = {}  # member -> the generation that it is in
 
     @property
     def history(self) -> History:
         return History(self.events)
+
+    @property
+    def adopted_ns(self) -> int:
+        """When a member last adopted a generation, or its callback ended, as the harness tells it at rest."""
+        return adopted_ns(self.events)
 
     def write(self, folder: Path) -> Path:
         """Keep the history in files as a run does, one for each source; returns the folder."""
@@ -134,7 +141,8 @@ class Story:
             "subscription": encode_subscription(Subscription(tuple(self.topics))).hex(),
         }
         rows = [{**row, **anew} if row["client_id"] == name else row for row in last.data["members"]]
-        self.tell("generation_committed", "coordlog", **{**last.data, "members": rows})
+        leads = {} if last.data["leader"] in {row["member_id"] for row in rows} else {"leader": self._id(name)}
+        self.tell("generation_committed", "coordlog", **{**last.data, **leads, "members": rows})
         self._adopt(name, self.held[name])
         self._assigned(name, self.held[name])
         return self
@@ -164,6 +172,8 @@ class Story:
         self.wait(notice_ms)._callback(name, "lost", self._zombies.pop(name))
         self.held[name] = set()
         self._claims.pop(name, None)
+        if name not in self._instances:  # whoever lost its partitions is a new member
+            self._joined_again[name] = self._joined_again.get(name, 0) + 1
         return self
 
     def round(self, stable: bool = True) -> Story:
@@ -194,8 +204,8 @@ class Story:
         if again:
             return self.round(stable)
         if stable:
-            last = self.events[-1].mono_ns
-            self.tell("step", name="stable", generation=self.generation, topics=self.topics, adopted_ns=last)
+            rest = {"generation": self.generation, "topics": self.topics, "adopted_ns": self.adopted_ns}
+            self.tell("step", name="stable", **rest)
         return self
 
     def records(self, count: int, partitioner: str = "default") -> Story:
@@ -205,9 +215,9 @@ class Story:
             topic, partition = tps[i % len(tps)]
             offset = self._offsets.get((topic, partition), 0)
             self._offsets[topic, partition] = offset + 1
-            self._ids += 1
             self.tell("ack", "producer", partitioner=partitioner, topic=topic, partition=partition, offset=offset,
                       value_id=f"p-{self._ids}", predicted=partition, key_hash=f"key-of-{partition}")  # fmt: skip
+            self._ids += 1
         return self
 
     def read_back(self) -> Story:
@@ -301,6 +311,8 @@ class Story:
                 "member_id": self._id(m),
                 **({"instance_id": self._instances[m][0]} if m in self._instances else {}),
                 "client_id": m,
+                "session_timeout_ms": SESSION_MS,
+                "rebalance_timeout_ms": POLL_MS,
                 "subscription": bytes_of[m].hex(),
                 "assignment": encode_assignment(AssignedPartitions(answer[self._id(m)])).hex(),
                 "assigned": partitions_json(assigned[m]),
@@ -323,9 +335,10 @@ class Story:
 
     def _id(self, name: str) -> str:
         incarnation = self._instances.get(name, ("", 0))[1]
-        return f"{name}-id{incarnation or ''}"
+        return f"{name}-id{incarnation or ''}{'-' * self._joined_again.get(name, 0)}"
 
     def _adopt(self, name: str, now: Tps) -> None:
+        self._adopted[name] = self.generation
         self.tell("generation", "member", name, generation=self.generation, protocol=self.protocol,
                   partitions=partitions_json(now))  # fmt: skip
 
@@ -335,9 +348,9 @@ class Story:
         self._position.update({(name, tp): self._committed.get(tp, 0) for tp in added})
 
     def _callback(self, name: str, kind: str, partitions: Tps) -> None:
+        generation = self.generation if kind == "assigned" else self._adopted.get(name, -1)
         for edge in ("begin", "end"):
-            self.tell(f"{kind}_{edge}", "member", name, generation=self.generation,
-                      partitions=partitions_json(partitions))  # fmt: skip
+            self.tell(f"{kind}_{edge}", "member", name, generation=generation, partitions=partitions_json(partitions))
 
     def _ends(self) -> list[dict[str, Any]]:
         return [
@@ -345,6 +358,11 @@ class Story:
             for t, n in self.topics.items()
             for p in range(n)
         ]
+
+
+def adopted_ns(events: Sequence[Event]) -> int:
+    """When a member last adopted a generation, or its callback ended."""
+    return max((e.mono_ns for e in events if e.kind in ("generation", "assigned_end")), default=events[-1].mono_ns)
 
 
 def _encoded(assigned: Iterable[Mapping[str, Any]]) -> str:

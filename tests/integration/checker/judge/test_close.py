@@ -29,7 +29,7 @@ def outage(ms: float | None, rounds: int = 1) -> Story:
 
 def rested(story: Story) -> Story:
     """The harness sees the group at rest in its last generation."""
-    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=0)
+    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=story.adopted_ns)
     return story
 
 
@@ -82,7 +82,7 @@ def finished_again() -> Story:
 def of_an_unknown_topic() -> Story:
     """Members subscribe to a topic as well of which nothing is known; nothing happens for ten minutes."""
     story = told.two().change("generation_committed", with_another_topic)
-    return told.later(story)
+    return told.later(story.change("start", lambda data: data.update(topics=[*data["topics"], "w"]), member="a"))
 
 
 def paused_for_good() -> Story:
@@ -307,7 +307,7 @@ def test_a_generation_stands_until_something_makes_the_next_one_due(kind: str) -
         "stop": lambda: story.stop("b"),
         "fault_begin": lambda: story.tell("fault_begin", member="b", fault="pause", target="b"),
         "admin_change": lambda: story.tell("admin_change", change="create_topic", target="w", topics={"w": 1}),
-        "closing": lambda: story.tell("closing"),
+        "closing": lambda: (story.tell("closing"), story.stop("a"), story.stop("b")),
     }
     happened[kind]()
     story.wait(20_000).tell("step", name="later")

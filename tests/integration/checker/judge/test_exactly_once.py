@@ -46,7 +46,7 @@ def test_each_record_has_one_committed_output_though_a_member_died_at_work(proto
 @pytest.mark.parametrize(("at_least_once", "laws"), [(True, []), (False, ["X1"])])
 def test_members_that_promise_one_output_at_least_may_have_several(at_least_once: bool, laws: list[str]) -> None:
     story = promising(at_least_once)
-    story.outputs.append(story.outputs[0])
+    story.outputs.insert(0, story.outputs[0])
 
     assert laws_of(story.read_committed()) == laws
 
@@ -113,7 +113,7 @@ def drop_output(story: Transforming) -> None:
 
 
 def double_output(story: Transforming) -> None:
-    story.outputs.append(story.outputs[7])
+    story.outputs.insert(7, story.outputs[7])
 
 
 def swap_output(story: Transforming) -> None:

@@ -100,7 +100,8 @@ def test_work_on_records_and_commits_do_not_count() -> None:
         story = joined(3000)
         at = last(story, "revoke_end").mono_ns // 1_000_000 + 100
         for number, kind in enumerate(kinds):
-            event = story.tell(kind, "member", "b", offsets=[])
+            failed = {"error": "KafkaTimeoutError"} if kind == "commit_fail" else {}
+            event = story.tell(kind, "member", "b", offsets=[], **failed)
             story.shift(kind, at + 1000 * number - event.mono_ns / 1_000_000)
         story.events.sort(key=lambda e: e.mono_ns)
         return story

@@ -290,6 +290,9 @@ def twins(*, refused: bool) -> Reconciled:
     story.events = [
         replace(e, instance_id="x") if e.src == "member" and e.member in ("a", "twin") else e for e in story.events
     ]
+    of_a = story.events.index(next(e for e in story.events if e.member_id == "id-a" and e.data.get("record") == MEMBER))
+    fields = {**story.events[of_a].data["fields"], "instanceId": "x"}
+    story.events[of_a] = replace(story.events[of_a], data={**story.events[of_a].data, "fields": fields})
     return story
 
 

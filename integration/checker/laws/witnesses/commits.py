@@ -1,0 +1,217 @@
+"""C7: what members say of their commits, and what the coordinator's log has, are the same. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import (
+    CommitBeginBody,
+    CommitBody,
+    CommitFailBody,
+    CommitOkBody,
+    ConsumeBody,
+    FaultBeginBody,
+    OffsetCommittedBody,
+)
+
+from ...ledger import GroupRecord, Process
+from ...slack import around
+from ..findings import Findings, named
+
+_NEVER = 1 << 63
+_REFUSALS = (
+    "CommitFailed", "IllegalGeneration", "UnknownMemberId", "FencedInstanceId", "RebalanceInProgress",
+    "FencedMemberEpoch", "StaleMemberEpoch", "ProducerFenced", "InvalidProducerEpoch", "ILLEGAL_GENERATION",
+    "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "REBALANCE_IN_PROGRESS", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH",
+    "is undergoing a rebalance", "stale member epoch",
+)  # fmt: skip
+"""In the error of a commit that the coordinator refused. What failed otherwise, e.g. timed out, may be in the log."""
+_UNTOLD = "a member of the group does not report its commits"
+_TWICE = "a fault of the network or of a broker may have made a client send a commit twice"
+
+
+@dataclass(eq=False)
+class _Commit:
+    """A member's commit of one topic-partition, as it tells it.
+
+    Args:
+        from_ns, until_ns: When the log may have taken it.
+        end: Its answer; None if there was none.
+    """
+
+    process: Process
+    offset: int
+    from_ns: int
+    until_ns: int
+    begin: Event[CommitBody]
+    end: Event[CommitBody] | None
+
+    @property
+    def accepted(self) -> bool:
+        return self.end is not None and is_of(self.end, CommitOkBody)
+
+    @property
+    def refused(self) -> bool:
+        if self.end is None or not is_of(self.end, CommitFailBody):
+            return False
+        error = self.end.body.error
+        return any(refusal in error for refusal in _REFUSALS)
+
+
+def commits_agree(record: GroupRecord, findings: Findings) -> None:
+    """C7: an accepted commit is in the coordinator's log, which has none that no member began or that was refused.
+
+    A commit is in the log between its begin and its answer. One that failed otherwise than by a refusal, or that was
+    never answered, may be in the log at any later time, or not. A client may send it again until it is answered.
+    Offsets of a transaction are written before it ends.
+    Where a fault may have made a client send a commit twice, a second copy in the log is not judged.
+
+    Cost: O(n log n) for n commits.
+    """
+    logged: dict[TopicPartition, list[Event[OffsetCommittedBody]]] = defaultdict(list)
+    for event in sorted(record.events.of(OffsetCommittedBody), key=lambda e: (e.mono_ns, e.seq)):
+        logged[event.body.tp].append(event)
+    reported: dict[TopicPartition, list[_Commit]] = defaultdict(list)
+    for tp, commit in _commits(record):
+        reported[tp].append(commit)
+    whole = _all_report(record)
+    faulty = any(fault.body.fault not in ("kill", "stall", "pause") for fault in record.events.of(FaultBeginBody))
+    for tp in sorted({*logged, *reported}):
+        strangers = _matched(tp, logged[tp], reported[tp], findings)
+        for event in strangers:
+            same = [commit for commit in reported[tp] if commit.offset == event.body.offset]
+            if any(not c.refused and c.from_ns <= event.mono_ns <= c.until_ns for c in same):
+                continue  # sent again before it was answered, as Java's client does when it is woken up
+            if not whole:
+                findings.not_judged("C7", _UNTOLD)
+            elif same and faulty:
+                findings.not_judged("C7", _TWICE)
+            else:
+                _from_nowhere(tp, event, same, findings)
+
+
+def _matched(
+    tp: TopicPartition, logged: Sequence[Event[OffsetCommittedBody]], reported: Sequence[_Commit], findings: Findings
+) -> list[Event[OffsetCommittedBody]]:
+    """Match commits of the log with the members'; reports accepted ones that lack, and returns those of nobody."""
+    by_offset: dict[int, list[_Commit]] = defaultdict(list)
+    for commit in sorted(reported, key=lambda commit: commit.from_ns):
+        by_offset[commit.offset].append(commit)
+    matched: set[_Commit] = set()
+    strangers = []
+    for event in logged:
+        there = [
+            commit
+            for commit in by_offset[event.body.offset]
+            if commit not in matched and not commit.refused and commit.from_ns <= event.mono_ns <= commit.until_ns
+        ]
+        if there:  # the accepted one whose time ends first, so that none lacks for another's sake
+            matched.add(min(there, key=lambda commit: commit.until_ns))
+            findings.judged("C7")
+        else:
+            strangers.append(event)
+    for commit in reported:
+        if commit.accepted and commit not in matched:
+            findings.judged("C7")
+            message = (
+                f"a commit of {commit.process[0]} for {named(tp)} at offset {commit.offset} was accepted, and is not "
+                "in the coordinator log"
+            )
+            findings.broken("C7", message, commit.begin, commit.end)
+    return strangers
+
+
+def _from_nowhere(
+    tp: TopicPartition, event: Event[OffsetCommittedBody], same: Sequence[_Commit], findings: Findings
+) -> None:
+    findings.judged("C7")
+    offset = event.body.offset
+    refused = [commit for commit in same if commit.refused]
+    if refused:
+        last = refused[-1]
+        message = f"a commit of {last.process[0]} for {named(tp)} at offset {offset} was refused, and is in the log"
+        findings.broken("C7", message, last.begin, last.end, event)
+    else:
+        again = "again " if same else ""
+        message = f"offset {offset} of {named(tp)} was committed {again}although no member began that commit then"
+        findings.broken("C7", message, event, *(commit.begin for commit in same[:1]))
+
+
+def _commits(record: GroupRecord) -> Iterator[tuple[TopicPartition, _Commit]]:
+    """Each topic-partition of each member's commit."""
+    under_way: dict[Process, list[Event[CommitBody]]] = defaultdict(list)
+    for event in sorted(record.events.of(CommitBody), key=lambda e: (e.mono_ns, e.seq)):
+        process = event.member, event.incarnation
+        if is_of(event, CommitBeginBody):
+            under_way[process].append(event)
+            continue
+        offsets = event.body.offsets
+        begin = next((b for b in under_way[process] if b.body.offsets == offsets), None)
+        if begin is None:  # some clients answer for a part, or in another order
+            begin = next((b for b in under_way[process] if {*offsets} <= {*b.body.offsets}), None)
+        if begin is not None:
+            under_way[process].remove(begin)
+        yield from _of_partitions(process, begin or event, event)
+    for process, begins in under_way.items():
+        for begin in begins:
+            yield from _of_partitions(process, begin, None)
+
+
+def _of_partitions(
+    process: Process, begin: Event[CommitBody], end: Event[CommitBody] | None
+) -> Iterator[tuple[TopicPartition, _Commit]]:
+    in_transaction = begin.body.transaction is not None or begin is end
+    from_ns = 0 if in_transaction else around(begin.mono_ns)[0]
+    until_ns = around(end.mono_ns)[1] if end is not None and is_of(end, CommitOkBody) else _NEVER
+    for row in (end or begin).body.offsets or begin.body.offsets:
+        yield row.tp, _Commit(process, row.offset, from_ns, until_ns, begin, end)
+
+
+def _all_report(record: GroupRecord) -> bool:
+    """Whether every process that joined or consumed reports its commits."""
+    reporting = {(e.member, e.incarnation) for e in record.events.of(CommitBeginBody)}
+    working = {(e.member, e.incarnation) for e in record.events.of(ConsumeBody)}
+    foreign = any(process not in record.starts for g in record.generations for process in record.present(g))
+    return working <= reporting and not foreign
+
+
+def own_reading(record: GroupRecord, findings: Findings) -> None:
+    """C5: a member commits no offset beyond its own reading, and beyond what was committed before.
+
+    Judged of members that report what they consume.
+    """
+    reached: dict[tuple[Process, TopicPartition], list[tuple[int, int]]] = defaultdict(list)  # ns, highest so far + 1
+    for event in record.events.of(ConsumeBody):
+        process = event.member, event.incarnation
+        for run in event.body.offsets:
+            rows = reached[process, run.tp]
+            rows.append((event.mono_ns, max(run.last + 1, rows[-1][1] if rows else 0)))
+    committed: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+    for logged in sorted(record.events.of(OffsetCommittedBody), key=lambda e: (e.mono_ns, e.seq)):
+        rows = committed[logged.body.tp]
+        rows.append((logged.mono_ns, max(logged.body.offset, rows[-1][1] if rows else 0)))
+    telling = {process for process, _ in reached}
+    for begin in record.events.of(CommitBeginBody):
+        process = begin.member, begin.incarnation
+        if process not in telling:
+            continue
+        for row in begin.body.offsets:
+            findings.judged("C5")
+            own = _by(reached.get((process, row.tp), ()), around(begin.mono_ns)[1])
+            before = _by(committed.get(row.tp, ()), begin.mono_ns)
+            if row.offset > max(own, before):
+                message = (
+                    f"{begin.member} committed {named(row.tp)} at offset {row.offset}, although it had read only up to "
+                    f"{max(own, before)}"
+                )
+                findings.broken("C5", message, begin)
+
+
+def _by(rows: Sequence[tuple[int, int]], at_ns: int) -> int:
+    at = bisect_left(rows, at_ns, key=lambda row: row[0])
+    return rows[at - 1][1] if at else 0

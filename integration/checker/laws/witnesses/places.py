@@ -1,0 +1,157 @@
+"""K3: a record has one place, a place has one record, and nobody reads what nobody sent. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from kafka_assignors.core.group import TopicPartition
+from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import AckBody, ConsumeBody, NackBody, StepBody
+
+from ...ledger import RunRecord
+from ..findings import SHOWN, Findings, named
+
+_DIGITS = 18
+"""Of a sender's number; a longer one is none of ours."""
+_LOST = "its brokers lost records, so two of them may have had one offset"
+
+
+def one_place_each(run: RunRecord, findings: Findings) -> None:
+    """K3: each number of a sender was acknowledged or refused, no place was acknowledged twice, and no record either.
+
+    Records of users have no numbers.
+    """
+    by_place: dict[tuple[TopicPartition, int], Event] = {}
+    by_id: dict[str, Event] = {}
+    numbers: dict[str, set[int]] = defaultdict(set)
+    last: dict[str, Event] = {}
+    for ack in run.acks:
+        tp, offset = ack.body.tp, ack.body.offset
+        findings.judged("K3")
+        if tp in run.truncated:
+            findings.not_judged("K3", _LOST)
+        elif (other := by_place.setdefault((tp, offset), ack)) is not ack:
+            message = f"two records were acknowledged at offset {offset} of {named(tp)}"
+            findings.broken("K3", message, other, ack)
+        if (other := by_id.setdefault(ack.body.value_id, ack)) is not ack:
+            findings.broken("K3", f"record {ack.body.value_id} was acknowledged twice", other, ack)
+    answers: list[Event[AckBody | NackBody]] = [*run.acks, *run.nacks]
+    for event in answers:
+        sender, _, number = event.body.value_id.rpartition("-")
+        if number.isdecimal() and len(number) <= _DIGITS:
+            numbers[sender].add(int(number))
+            last[sender] = event
+    for sender, those in sorted(numbers.items()):
+        if missing := max(those) + 1 - len(those):
+            gaps = (number for number in those if number and number - 1 not in those)
+            message = (
+                f"{missing} record(s) of sender {sender} were neither acknowledged nor refused, the last of them "
+                f"number {max(gaps) - 1}"
+            )
+            findings.broken("K3", message, last[sender])
+
+
+def nothing_from_nowhere(run: RunRecord, findings: Findings) -> None:
+    """K3: what members consumed, and what was read back, was sent: it lies at offsets that were acknowledged.
+
+    A refused record may have been written, so as many others are granted. A topic's records before the first
+    acknowledged one are not of this run. An end (``drained``, ``read_back``) lies behind the last acknowledged record.
+    """
+    offsets = _acknowledged(run)
+    topics = {tp.topic for tp in offsets}
+    granted: dict[str, int] = defaultdict(int)
+    for nack in run.nacks:
+        granted[nack.body.topic] += 1
+    strange: dict[TopicPartition, list[tuple[int, int, Event]]] = defaultdict(list)  # first, last, event
+    for record in run.groups.values():
+        for event in record.events.of(ConsumeBody):
+            for row in event.body.offsets:
+                if row.topic not in topics:
+                    continue
+                findings.judged("K3")
+                _outside(row.tp, row.first, row.last, offsets.get(row.tp, ()), event, strange)
+    for _, seen in run.passes:
+        for (topic, partition, offset), there in seen.items():
+            tp = TopicPartition(topic, partition)
+            if tp in offsets:
+                findings.judged("K3")
+                _outside(tp, offset, offset, offsets[tp], there, strange)
+    counts = {tp: _covered(gaps) for tp, gaps in strange.items()}
+    for tp, gaps in sorted(strange.items()):
+        if tp in run.truncated:
+            findings.not_judged("K3", _LOST)
+        elif sum(count for other, count in counts.items() if other.topic == tp.topic) > granted[tp.topic]:
+            offsets_named = ", ".join(
+                f"{first}-{last}" if last > first else str(first) for first, last, _ in gaps[:SHOWN]
+            )
+            message = f"{counts[tp]} record(s) of {named(tp)} were read that nobody sent: offset {offsets_named}"
+            findings.broken("K3", message, *(event for _, _, event in gaps[:SHOWN]))
+
+
+def _covered(gaps: Sequence[tuple[int, int, Event]]) -> int:
+    """How many offsets lie in at least one of these ranges."""
+    count, reached = 0, -1
+    for first, last, _ in sorted(gaps, key=lambda gap: gap[:2]):
+        count += max(0, last - max(first, reached + 1) + 1)
+        reached = max(reached, last)
+    return count
+
+
+def ends_are_ends(run: RunRecord, findings: Findings) -> None:
+    """K3: the end of a partition (``drained``, ``read_back``) is no further than the records that were sent reach.
+
+    And no record lies behind the end that was acknowledged before the harness asked for it (``asked_ns``).
+    """
+    offsets = _acknowledged(run)
+    refused = {nack.body.topic for nack in run.nacks}
+    steps: list[Event[StepBody]] = [step for step, _ in run.passes]
+    steps += [s for record in run.groups.values() for s in record.events.of(StepBody) if s.body.name == "drained"]
+    acked_at = {(ack.body.tp, ack.body.offset): ack for ack in run.acks}
+    for step in steps:
+        asked_ns = step.body.asked_ns
+        for row in step.body.offsets or ():
+            tp, end = row.tp, row.offset
+            if tp not in offsets or tp in run.truncated:
+                continue
+            findings.judged("K3")
+            last = offsets[tp][-1]
+            if end > last + 1 and tp.topic not in refused:
+                message = f"{named(tp)} ended at {end}, and its last acknowledged record is at {last}"
+                findings.broken("K3", message, step, acked_at[tp, last])
+            for offset in offsets[tp][bisect_left(offsets[tp], end) :]:
+                ack = acked_at[tp, offset]
+                if asked_ns is not None and ack.mono_ns < asked_ns:
+                    message = f"{named(tp)} ended at {end}, and offset {offset} had been acknowledged before"
+                    findings.broken("K3", message, ack, step)
+                    break
+
+
+def _acknowledged(run: RunRecord) -> Mapping[TopicPartition, Sequence[int]]:
+    offsets: dict[TopicPartition, list[int]] = defaultdict(list)
+    for ack in run.acks:
+        offsets[ack.body.tp].append(ack.body.offset)
+    return {tp: sorted(those) for tp, those in offsets.items()}
+
+
+def _outside(  # a run of offsets, where it lies, and where what is outside goes
+    tp: TopicPartition,
+    first: int,
+    last: int,
+    offsets: Sequence[int],
+    event: Event,
+    strange: dict[TopicPartition, list[tuple[int, int, Event]]],
+) -> None:
+    """Note the offsets of a run at which nothing was acknowledged."""
+    first = max(first, offsets[0]) if offsets else first
+    if last < first:
+        return
+    between = offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]
+    if len(between) == last - first + 1:
+        return
+    expected = first
+    for offset in [*between, last + 1]:
+        if offset > expected:
+            strange[tp].append((expected, offset - 1, event))
+        expected = offset + 1

@@ -1,0 +1,186 @@
+"""Where two witnesses tell one fact, a history in which they differ is false, and its sound neighbour is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker import check
+from tests.support.histories.story import COOPERATIVE, MS, Story, churn
+
+
+def ended(protocol: str = "range") -> Story:
+    """A churn to its end: the harness closes the group, and its members leave."""
+    story = churn(protocol)
+    story.tell("closing")
+    return story.stop("a").stop("d")
+
+
+def set_(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data.update(fields)
+
+
+def first_offset(by: int) -> Callable[[dict[str, Any]], None]:
+    def alter(data: dict[str, Any]) -> None:
+        first, *rest = data["offsets"]
+        data["offsets"] = [{**first, "offset": first["offset"] + by}, *rest]
+
+    return alter
+
+
+def of_member(name: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
+    def alter(data: dict[str, Any]) -> None:
+        data["members"] = [{**m, **fields} if m["client_id"] == name else m for m in data["members"]]
+
+    return alter
+
+
+def again(story: Story, kind: str, by_ms: float, nth: int = 0, **match: Any) -> Story:
+    """The same event once more, some time later."""
+    event = story.events[story._find(kind, match)[nth]]
+    seq = max(e.seq for e in story.events if (e.src, e.member) == (event.src, event.member)) + 1
+    by_ns = round(by_ms * MS)
+    story.events.append(replace(event, seq=seq, mono_ns=event.mono_ns + by_ns, ts_ns=event.ts_ns + by_ns))
+    return story
+
+
+def answered(story: Story, error: str | None, nth: int = 0) -> Story:
+    """A commit had this answer, or none."""
+    at = story._find("commit_ok", {})[nth]
+    if error is None:
+        del story.events[at]
+    else:
+        event = story.events[at]
+        story.events[at] = replace(event, kind="commit_fail", data={**event.data, "error": error})
+    return story
+
+
+def as_process(story: Story, kind: str, nth: int = 0, **fields: Any) -> Story:
+    """An event with other common fields."""
+    at = story._find(kind, {})[nth]
+    story.events[at] = replace(story.events[at], **fields)
+    return story
+
+
+def lost_for_nothing() -> Story:
+    """b says that it lost its partitions, though the group is as it was."""
+    story = Story().start("a", "b").round()
+    story._callback("b", "lost", story.held["b"])
+    story.held["b"] = set()
+    return story.wait(500).round()
+
+
+def went_on() -> Story:
+    """a reports a fatal error, and takes part in another round."""
+    story = Story().start("a", "b").round()
+    story.tell("error", "member", "a", error="ValueError", fatal=True, message="its code raised")
+    return story.round()
+
+
+def unfinished(story: Story) -> Story:
+    """The harness closes the group while a fault is in force."""
+    story.tell("fault_begin", member="a", fault="cut", target="a")
+    story.tell("closing")
+    return story.stop("a").stop("d")
+
+
+def shown_though_aborted(events: list[Event]) -> list[Event]:
+    return events
+
+
+FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
+    "an accepted commit is not in the log": ("C7", lambda: ended().drop("offset_committed", nth=0)),
+    "the log has another offset": ("C7", lambda: ended().change("offset_committed", set_(offset=3), nth=0)),
+    "a member began another offset": ("C7", lambda: ended().change("commit_begin", first_offset(-1), nth=0).change(
+        "commit_ok", first_offset(-1), nth=0)),
+    "the log has a commit of nobody": ("C7", lambda: again(ended(), "offset_committed", 5000)),
+    "a refused commit is in the log": ("C7", lambda: answered(ended(), "CommitFailedError: rejoin the group")),
+    "a commit is in the log before its begin": ("C7", lambda: ended().shift("offset_committed", -200, nth=0)),
+    "a commit is in the log after its answer": ("C7", lambda: ended().shift("offset_committed", 200, nth=0)),
+    "a member commits what another read": ("C5", lambda: ended().change("commit_begin", first_offset(1), nth=0)),
+    "a process never ended": ("E2", lambda: ended().drop("exit", member="a")),
+    "a process ended twice": ("E2", lambda: again(ended(), "exit", 20, member="b")),
+    "a process started twice": ("E2", lambda: again(ended(), "start", 20, member="b")),
+    "a signal without its code": ("E2", lambda: ended().change("exit", set_(signal="SIGTERM"), member="b")),
+    "a code without its signal": ("E2", lambda: ended().change("exit", lambda d: d.pop("signal"), member="c")),
+    "killed, and ended by itself": ("E2", lambda: ended().change("exit", set_(code=-15, signal="SIGTERM"), member="c")),
+    "ended before it was killed": ("E2", lambda: ended().shift("exit", -5, member="c")),
+    "ended, and never stopped": ("E2", lambda: ended().drop("stop", member="b")),
+    "a fault ended that had not begun": ("E2", lambda: again(ended(), "fault_end", 10)),
+    "a fault never ended": ("E2", lambda: unfinished(churn())),
+    "went on after a fatal error": ("E2", lambda: went_on()),
+    "a topic grew by itself": ("E2", lambda: ended().change(
+        "step", set_(topics={"t": 4, "u": 9}), nth=1, name="stable")),
+    "closed twice": ("E2", lambda: again(ended(), "closing", 1)),
+    "started after the end": ("E2", lambda: ended().start("e")),
+    "another name": ("G5", lambda: ended().change("start", set_(), member="a").change(
+        "generation_committed", of_member("d", client_id="x"))),
+    "another session timeout": ("G5", lambda: ended().change(
+        "generation_committed", of_member("a", session_timeout_ms=999))),
+    "another poll interval": ("G5", lambda: ended().change(
+        "generation_committed", of_member("a", rebalance_timeout_ms=1))),
+    "other topics": ("G5", lambda: ended().change("start", set_(topics=["t"]), member="a")),
+    "a leader that is no member": ("G5", lambda: ended().change("generation_committed", set_(leader="x-id"), nth=0)),
+    "another leader": ("G5", lambda: as_process(ended(), "assign_begin", member_id="b-id")),
+    "assigned to others": ("G5", lambda: ended().change("assign_begin", set_(members=["a-id"]), nth=0)),
+    "assigned by another assignor": ("G5", lambda: ended().change("assign_begin", set_(protocol="sticky"), nth=0)),
+    "ended another assignment": ("G5", lambda: ended().change("assign_end", set_(generation=9), nth=0)),
+    "never began to assign": ("G5", lambda: ended().drop("assign_begin", nth=0)),
+    "failed, and was committed": ("G5", lambda: ended().change("assign_end", set_(error="ValueError"), nth=0)),
+    "assigned for longer than it took": ("G5", lambda: ended().change("assign_end", set_(duration_us=200_000), nth=0)),
+    "adopted another protocol": ("G5", lambda: ended().change("generation", set_(protocol="sticky"), nth=0)),
+    "one id of two members": ("G5", lambda: as_process(ended(), "consume", member_id="b-id")),
+    "one member of two processes": ("G5", lambda: as_process(ended(), "consume", pid=2)),
+    "two records at one offset": ("K3", lambda: ended().change("ack", set_(offset=0), nth=9)),
+    "one record twice": ("K3", lambda: ended().change("ack", set_(value_id="p-1"), nth=9)),
+    "a record without an answer": ("K3", lambda: ended().drop("ack", nth=9).drop("read_back", nth=9)),
+    "read what nobody sent": ("K3", lambda: ended().change(
+        "consume", lambda d: d["offsets"][0].update(last=d["offsets"][0]["last"] + 1))),
+    "read back what nobody sent": ("K3", lambda: ended().change("read_back", set_(offset=999), nth=3)),
+    "an end behind the last record": ("K3", lambda: ended().change(
+        "step", lambda d: d["offsets"][0].update(offset=99), name="drained")),
+    "a callback of two generations": ("R8", lambda: ended().change("assigned_end", set_(generation=9), nth=0)),
+    "gave up what it had not adopted": ("R8", lambda: ended().change("revoke_begin", set_(generation=9)).change(
+        "revoke_end", set_(generation=9))),
+    "left with partitions": ("R8", lambda: ended().drop("revoke_begin", member="b").drop("revoke_end", member="b")),
+    "lost for nothing": ("R7", lost_for_nothing),
+}  # fmt: skip
+
+SOUND: dict[str, Callable[[], Story]] = {
+    "a whole churn": ended,
+    "a whole cooperative churn": lambda: ended(COOPERATIVE[0]),
+    "a commit is never answered": lambda: answered(ended(), None),
+    "a commit in the log timed out": lambda: answered(ended(), "KafkaTimeoutError: no answer in 5000 ms"),
+    "a commit is in the log a little early": lambda: ended().shift("offset_committed", -95, nth=0),
+    "a commit is in the log a little late": lambda: ended().shift("offset_committed", 95, nth=0),
+    "a commit is sent twice before its answer": lambda: again(ended(), "offset_committed", 0.5, nth=-1),
+    "an assignment takes a little longer than it says": lambda: ended().change(
+        "assign_end", set_(duration_us=90_000), nth=0),
+    "a fault in force at the end of a history": lambda: told_open(churn()),
+}  # fmt: skip
+
+
+def told_open(story: Story) -> Story:
+    story.tell("fault_begin", member="a", fault="cut", target="a")
+    return story
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_witnesses_that_differ_are_found(name: str) -> None:
+    law, story = FALSE[name]
+
+    verdict = check(story().history)
+
+    assert verdict.value is False
+    assert law in {violation.law for violation in verdict.violations}, verdict.violations
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_neighbours_are_true(name: str) -> None:
+    verdict = check(SOUND[name]().history)
+
+    assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
