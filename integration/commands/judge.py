@@ -37,6 +37,7 @@ def judge(
     # NumPy and the laws take longer to import than the options.
     from ..checker import check, known_laws
     from ..history import History
+    from ..report.replicas_view import replica_lines
     from ..report.report import Report, render_html, told_groups
 
     folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
@@ -54,6 +55,9 @@ def judge(
             report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
             page.write_text(render_html(report), "utf-8")
         draw(png, groups)
+        if not common.as_json:
+            for line in (line for group in groups for line in replica_lines(group.replicas)):
+                print(printable(line))
         show(verdict, folder, common.as_json)
         values.append(verdict.value)
     if len(values) > 1 and not common.as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..checker import check
 from ..history import History
 from ..members.group import Stable
+from ..report.replicas_view import replicas_of
 from ..report.report import GroupResult, StepRow
 from ..report.timeline_view import timeline_views
 from ..report.work_view import work_views
@@ -24,6 +25,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
         timeline=timeline_views(history).get(ran.group),
         gave_up=ran.gave_up,
         work=work_views(history).get(ran.group),
+        replicas=replicas_of(history, ran.group),
     )
 
 

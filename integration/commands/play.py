@@ -12,8 +12,9 @@ from kafka_assignors.frame import Common, command
 from ..broker import KAFKA_VERSION
 from ..members.config import CLIENTS
 from ..scenario import SCENARIOS
-from ..scenario.catalogue import STEP_S
+from ..scenario.catalogue import GRACE_S, SIZES, STEP_S
 from ..scenario.chaos import DRAWN
+from ..scenario.deployment import REPLICAS
 from .common import Backend, KafkaVersion, Png, Port, Require, Where, closing_all
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -100,6 +101,28 @@ def run(  # a parameter per option of the command line
     confirm: Confirm = False,
     png: Png = None,
     require: Require = None,
+    surge: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With roll: start N new members first, then end as many old ones; 0: an old one ends first "
+            "(default with --grace: 1).",
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With roll and scale: kill a member that still runs so long after it was asked to end "
+            f"(default with --surge and in scale: {GRACE_S:g}).",
+        ),
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A..B..C", help=f"With scale: sizes of the group (default: {'..'.join(map(str, SIZES))})."
+        ),
+    ] = None,
     service: Annotated[
         str | None,
         typer.Option(
@@ -109,7 +132,11 @@ def run(  # a parameter per option of the command line
         ),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(help="With --service and churn: processes at the beginning, 3 or more (default: 3).")
+        int | None,
+        typer.Option(
+            help="With --service: processes that churn begins with, 3 or more (default: 3), or that roll replaces "
+            f"(default: {REPLICAS})."
+        ),
     ] = None,
     topic: Annotated[
         list[str] | None,
@@ -158,5 +185,6 @@ def run(  # a parameter per option of the command line
             name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
             tuple(require or ()), common.as_json,
             AskedService(service, replicas, tuple(topic or ()), group, records, tuple(env or ()), output, exactly_once),
+            surge, grace, sizes,
         )  # fmt: skip
         return play(where, asked) if seeds is None else play_seeds(where, asked, seeds)

@@ -30,12 +30,14 @@ from ..members.group import Stable
 from ..members.service import PATIENCE_S
 from ..recording import run_folder
 from ..registry import assignor_named
+from ..report.replicas_view import replica_lines
 from ..report.report import GroupResult, Report, cost_table, render_html, step_table
 from ..report.service_view import service_view
-from ..scenario import DEMO_TOPICS, Scenario
+from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN, named
 from ..scenario.clients import of_client, of_service
+from ..scenario.deployment import orchestrated
 from ..scenario.file import read_scenario
 from ..scenario.prefix import prefixed
 from ..scenario.runner import require_fit, run_scenario
@@ -70,6 +72,9 @@ class Asked:
     require: tuple[str, ...]
     as_json: bool
     service: AskedService
+    surge: int | None = None
+    grace_s: float | None = None
+    sizes: str | None = None
 
 
 def play_demo(  # the options of ``demo``
@@ -137,6 +142,7 @@ def play_seeds(where: Where, asked: Asked, seeds: str) -> int:
     service = asked.service.command if asked.service.given else None
     of_one_run = {
         "--service": service, "--seed": asked.seed, "--events-topic": asked.events_topic, "--png": asked.png,
+        "--surge": asked.surge, "--grace": asked.grace_s, "--sizes": asked.sizes,
     }  # fmt: skip
     for option, given_too in of_one_run.items():
         if given_too is not None:
@@ -176,11 +182,16 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             assignor_named(given)
         known_laws(asked.require)
         group, service, values = what.name, None, []
-        if asked.service.given:
+        served, replicas = asked.service.given, asked.service.replicas
+        rolled = what is SCENARIOS["roll"]
+        what = orchestrated(
+            what, surge=asked.surge, grace_s=asked.grace_s, sizes=asked.sizes, replicas=replicas if rolled else None
+        )
+        if served:
             asked.service.require_alone(asked.assignors, asked.client)
             group, values = asked.service.group_named(what.name), asked.service.values()
             output = asked.service.output_topic()
-            what = of_service(what, asked.service.topic_counts(), asked.service.replicas, output)
+            what = of_service(what, asked.service.topic_counts(), None if rolled else replicas, output)
             service = asked.service.service(existing=where.reached is not None, network_faults=what.network_faults)
         if asked.client is not None:
             what = of_client(what, asked.client)
@@ -232,6 +243,10 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
                 figures["service"] = asdict(view)
             else:
                 print("\n".join(map(printable, view.lines())))
+        if result.replicas and asked.as_json:
+            figures["replicas"] = [asdict(row) for row in result.replicas]
+        elif result.replicas:
+            print("\n".join(map(printable, replica_lines(result.replicas))))
         _keep(result, folder, tuple(facts))
         draw(asked.png, (result,))
         show(result.verdict, folder, asked.as_json, figures)

@@ -189,7 +189,7 @@ class MemberFaults:
         while process.returncode is None:
             if time.monotonic() > deadline:
                 raise self._members.missed(f"{self._members.named(name)} still runs after {timeout_s:g} s", timeout_s)
-            self._members.check_alive(but=name)
+            self._members.check_alive(name)
             time.sleep(TICK_S)
         self._members.ended(name, STOP_S)
         return process.epitaph()

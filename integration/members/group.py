@@ -272,6 +272,53 @@ class MemberGroup(MemberFaults):
             )
         return self._ask_to_end(name, STOP_S, lambda process: process.command(f"leave {hand_over_s:g}"))
 
+    def end(
+        self, *names: str, grace_s: float, hand_over_s: float = 0, on_kill: Callable[[str], object] | None = None
+    ) -> tuple[str, ...]:
+        """End members as an orchestrator does: ask all of them at once, and kill those that outlast the grace.
+
+        Args:
+            *names: Running members.
+            grace_s: Seconds from the request to SIGKILL.
+            hand_over_s: Above 0, they hand their partitions over first, as by `leave`, for at most so many seconds.
+            on_kill: Called with the name of a member before it is killed.
+
+        Returns:
+            The names of those that were killed.
+
+        Raises:
+            NotSupported: A client can't hand its partitions over.
+            ConfigError: No running member has this name, or it is paused or cut off.
+            MemberDied: A member didn't end cleanly, or another one ended unasked.
+        """
+        asked, killed = {}, []
+        for name in names:
+            if hand_over_s:
+                asked[name] = self.ask_to_leave(name, hand_over_s)
+            else:
+                asked[name] = self._ask_to_end(name, STOP_S, MemberProcess.terminate)
+            self._members.get(name).grace_s = grace_s
+        while asked:
+            self._members.check_alive(*asked)
+            overdue = None
+            for name, runs in tuple(asked.items()):
+                process = self._members.get(name)
+                process.catch_up()
+                if process.returncode is not None:
+                    del asked[name]
+                    self._ended(name, STOP_S, runs)
+                elif time.monotonic_ns() - (process.asked_ns or 0) >= grace_s * 1e9:
+                    overdue = name
+            if overdue is not None:  # only after the ends that came in time are recorded
+                del asked[overdue]
+                killed.append(overdue)
+                if on_kill is not None:
+                    on_kill(overdue)
+                self.kill(overdue)
+            elif asked:
+                time.sleep(TICK_S)
+        return tuple(killed)
+
     def _ask_to_end(self, name: str, timeout_s: float, ask: Callable[[MemberProcess], None]) -> bool:
         process = self._members.get(name)
         if process.paused or process.cut_off:
@@ -280,6 +327,7 @@ class MemberGroup(MemberFaults):
         self._members.count_from_here()
         self._members.wait_started(name, timeout_s)
         runs = process.returncode is None
+        process.asked_ns = time.monotonic_ns()
         ask(process)
         return runs
 

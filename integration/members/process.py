@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -54,6 +55,9 @@ class MemberProcess(ABC):
         stalled: Whether it has stopped polling, or stalls in its assign.
         at_work: Whether it has consumed records that it hasn't begun to commit.
         incomplete: Why its events are not all that it did; empty if they are.
+        begun_ns: When its process was started.
+        asked_ns: When it was asked to end; None: it was not.
+        grace_s: How long after that it was allowed to run; None: nobody limited it.
     """
 
     config: MemberConfig
@@ -76,6 +80,9 @@ class MemberProcess(ABC):
     at_work: bool = False
     via: FaultProxy | None = None
     incomplete: str = ""
+    begun_ns: int = field(default_factory=time.monotonic_ns)
+    asked_ns: int | None = None
+    grace_s: float | None = None
     program: ChildProgram = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

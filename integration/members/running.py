@@ -59,16 +59,18 @@ class RunningMembers:
         del self.by_name[name]
         code = process.returncode
         assert code is not None
-        number = {"signal": signal.Signals(-code).name} if code < 0 else {}
+        number: dict[str, Any] = {"signal": signal.Signals(-code).name} if code < 0 else {}
         incarnation = process.config.incarnation
-        self.write("exit", member=name, incarnation=incarnation, code=code, asked=asked, **number)
+        times = {"begun_ns": process.begun_ns, "asked_ns": process.asked_ns, "grace_s": process.grace_s}
+        more = number | {field: value for field, value in times.items() if value is not None}
+        self.write("exit", member=name, incarnation=incarnation, code=code, asked=asked, **more)
         if process.incomplete:
             self.write("error", error=INCOMPLETE, fatal=True, message=f"{self.named(name)}: {process.incomplete}")
 
-    def check_alive(self, but: str | None = None) -> None:
-        """Check that every member runs, except the one named `but`. MemberDied if a member ended unasked."""
+    def check_alive(self, *but: str) -> None:
+        """Check that every member runs, except those named `but`. MemberDied if a member ended unasked."""
         for name, process in tuple(self.by_name.items()):
-            if name != but and process.returncode is not None:
+            if name not in but and process.returncode is not None:
                 self.ended(name, STOP_S, asked=False)
                 raise MemberDied(f"{self.named(name)} {process.epitaph()}")
 

@@ -22,6 +22,7 @@ from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.laws.told import description
 from ..checker.rebalance_costs import STATES
 from ..history import History
+from .replicas_view import Replica, killed_lines, replicas_of
 from .side_by_side import Row, compared, result_words, row_of
 from .timeline_svg import axis_of, svg
 from .timeline_view import TimelineView, timeline_views
@@ -112,6 +113,7 @@ class GroupResult:
     timeline: TimelineView | None = None
     gave_up: str = ""
     work: WorkView | None = None
+    replicas: tuple[Replica, ...] = ()
 
     @property
     def assignor(self) -> str:
@@ -183,7 +185,16 @@ def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
     """A kept history's groups as results, without the scenario; each has the verdict of the whole history."""
     drawn, works = timeline_views(history), work_views(history)
     return tuple(
-        GroupResult(group, "", _kept_steps(group, history, verdict), verdict, (), timeline=timeline, work=works[group])
+        GroupResult(
+            group,
+            "",
+            _kept_steps(group, history, verdict),
+            verdict,
+            (),
+            timeline=timeline,
+            work=works[group],
+            replicas=replicas_of(history, group),
+        )
         for group, timeline in drawn.items()
     )
 
@@ -261,8 +272,9 @@ def render_html(report: Report) -> str:
     )
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     environment.globals.update(
-        law_rows=law_rows, says=_says(), description=description, zip=zip, style=Markup(STYLE + PAGE)
-    )
+        law_rows=law_rows, says=_says(), description=description, killed_lines=killed_lines, zip=zip,
+        style=Markup(STYLE + PAGE),
+    )  # fmt: skip
     page: str = environment.from_string(template).render(report=report)
     return page
 

@@ -63,9 +63,14 @@ class Join:
 
 @dataclass(frozen=True)
 class Leave(OfMember):
-    """A member hands its partitions over (`kafka_assignors.leave`), for at most `hand_over_s` s, and then leaves."""
+    """A member hands its partitions over (`kafka_assignors.leave`), for at most `hand_over_s` s, and then leaves.
+
+    With `grace_s` it is killed if it still runs so many seconds after it was asked. Members whose leaves stand one
+    after the other in a step, with the same numbers, are then asked at the same time, as by an orchestrator.
+    """
 
     hand_over_s: float = 0
+    grace_s: float | None = None
 
 
 class Kill(OfMember):

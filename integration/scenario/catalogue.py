@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from kafka_assignors.errors import UnknownName
@@ -168,21 +169,57 @@ def _migrating() -> tuple[Step, ...]:
 
 
 _ROLLED_FIVE = tuple(f"m{number}" for number in range(1, 6))
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+HAND_OVER_S = 20.0
+"""How long a member that is replaced may hand its partitions over, in seconds."""
+GRACE_S = 30.0
+"""Default of ``terminationGracePeriodSeconds`` in Kubernetes: seconds from SIGTERM to SIGKILL."""
+SIZES = (3, 8, 3)
+"""The sizes of the group in ``scale``."""
 
 
-def _replacing() -> tuple[Step, ...]:
-    """Five members, each replaced as a deployment does it: the new process joins, then the old one leaves."""
+def replacing(members: Sequence[str]) -> tuple[Step, ...]:
+    """Members that are replaced one after the other, as a deployment does it: the new one joins, the old one leaves."""
     return (
-        Step("five members join", tuple(map(Join, _ROLLED_FIVE))),
+        Step(f"{in_words(len(members))} join", tuple(map(Join, members))),
         *(
             step
-            for m in _ROLLED_FIVE
+            for m in members
             for step in (
                 Step(f"the replacement of {m} joins", (Join(f"{m}-new"),)),
-                Step(f"{m} leaves", (Leave(m, hand_over_s=20),)),
+                Step(f"{m} leaves", (Leave(m, hand_over_s=HAND_OVER_S),)),
             )
         ),
     )
+
+
+def scaling(sizes: Sequence[int], grace_s: float) -> Iterator[Step]:
+    """A group that grows and shrinks from size to size, one member at a time; the last one to come goes first."""
+    yield Step(f"{in_words(sizes[0])} join", tuple(Join(f"m{number}") for number in range(1, sizes[0] + 1)))
+    for size, following in pairwise(sizes):
+        for number in range(size + 1, following + 1):
+            yield Step(f"m{number} joins", (Join(f"m{number}"),))
+        for number in range(size, following, -1):
+            yield Step(f"m{number} leaves", (graceful(f"m{number}", grace_s),))
+
+
+def graceful(member: str, grace_s: float) -> Leave:
+    """A leave within a grace, of which at most half is for handing over: the rest is for closing."""
+    return Leave(member, min(HAND_OVER_S, grace_s / 2), grace_s)
+
+
+def in_words(members: int) -> str:
+    """A number of members, up to twelve in words.
+
+    >>> in_words(1), in_words(5), in_words(20)
+    ('one member', 'five members', '20 members')
+    """
+    return f"{number_word(members)} member{'' if members == 1 else 's'}"
+
+
+def number_word(number: int) -> str:
+    """A number from 1 on, up to twelve as a word."""
+    return _NUMBERS[number - 1] if number <= len(_NUMBERS) else str(number)
 
 
 def _restarting() -> tuple[Step, ...]:
@@ -205,8 +242,18 @@ _SCENARIOS = (
     Scenario(
         "roll",
         "Each of five members is replaced under load: the new process joins, the old one hands its partitions over.",
-        _replacing(),
+        replacing(_ROLLED_FIVE),
         topics={"orders": 30},  # Java's VerifiableConsumer takes one topic
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=DEFAULT_BEAT_MS,
+        gap_ms=_GAP_MS,
+        require=("C3", "O4"),
+    ),
+    Scenario(
+        "scale",
+        "An autoscaler under load: three members, then eight, then three, one at a time.",
+        tuple(scaling(SIZES, GRACE_S)),
+        topics={"orders": 24},  # Java's VerifiableConsumer takes one topic
         session_timeout_ms=45_000,
         heartbeat_interval_ms=DEFAULT_BEAT_MS,
         gap_ms=_GAP_MS,

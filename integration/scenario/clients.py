@@ -224,7 +224,7 @@ def _churn_of(what: Scenario, replicas: int) -> Scenario:
     """Churn that begins with so many processes. ConfigError if it is another scenario, or they are too few."""
     if what.name != "churn":
         raise ConfigError(
-            f"--replicas {replicas} is for scenario churn, and {what.name!r} has members of its own; remove it"
+            f"--replicas {replicas} is for scenarios churn and roll; {what.name!r} has members of its own; remove it"
         )
     if replicas < _FEWEST:
         raise ConfigError(

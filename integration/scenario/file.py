@@ -213,6 +213,10 @@ class _State:
             yield f"client {client!r} can't hand its partitions over; these can: {', '.join(LEAVING)}"
         elif action.hand_over_s and self.scenario.output is not None:
             yield "a member that fills an output topic can't hand its partitions over"
+        if action.grace_s is not None and not 0 < action.grace_s < math.inf:
+            yield f"grace_s: {action.grace_s} is no time; seconds above 0, or leave it out"
+        elif action.grace_s is not None and action.hand_over_s >= action.grace_s:
+            yield f"hand_over_s: {action.hand_over_s} must be below grace_s, {action.grace_s}, after which it is killed"
 
     def _topic(self, action: do.CreateTopic | do.AddPartitions | do.DeleteTopic) -> Iterator[str]:
         now = self.topics.get(action.topic)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,13 @@ def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
 
 @dataclass
 class _Stage:
-    """Everything that a scenario's actions act on. `passing`: network faults of this step that end on their own."""
+    """Everything that a scenario's actions act on.
+
+    Args:
+        passing: Network faults of this step that end on their own.
+        name: Of this step, with the members that were killed because they outlasted a grace.
+        session_ms: How long the group may take to notice such a kill; 0 without one.
+    """
 
     scenario: Scenario
     members: MemberGroup
@@ -156,25 +163,48 @@ class _Stage:
     service: Service | None = None
     sender: Sender | None = None
     passing: list[Applied] = field(default_factory=list)
+    name: str = ""
+    session_ms: int = 0
 
     def take(self, step: Step) -> tuple[str, Stable]:
         """Perform a step and wait until the group is stable. Return the step's name and the group."""
-        gap_ms = self.scenario.gap_ms
-        if self.service is not None and (session_ms := self.members.longest_session_ms) is not None:
-            gap_ms = min(gap_ms, session_ms + JOIN_MS)  # its own settings, not the longest that are usual
-        self.members.step(step.name, gap_ms)
+        self.name, self.session_ms = step.name, 0
+        self.members.step(self.name, self._gap_ms())
         self.passing.clear()
-        for action in step.actions:
-            _ACTS[type(action)](self, action)
+        for grace, actions in groupby(step.actions, key=_grace):
+            if grace is None:
+                for action in actions:
+                    _ACTS[type(action)](self, action)
+            else:
+                self.end([action.member for action in actions if isinstance(action, do.Leave)], *grace)
         for applied in self.passing:
             applied.wait(self.timeout_s)
         if any(isinstance(action, do.OF_NODES) for action in step.actions):
             # Old commits look like rest whether or not the brokers serve anybody.
             self.members.wait_committing(self.timeout_s)
-        stable = self.members.wait_stable(timeout_s=self.timeout_s)
+        stable = self.members.wait_stable(timeout_s=self.timeout_s + self.session_ms / 1000)
         if any(isinstance(action, do.PauseAtWork) for action in step.actions):
             self.members.wait_committing(self.timeout_s)  # by then its successor has begun
-        return step.name, stable
+        return self.name, stable
+
+    def _gap_ms(self, *, kills: bool = False) -> int:
+        """How long a partition may be without an owner in a step, and if a member is killed that outlasted a grace."""
+        gap_ms, session_ms = self.scenario.gap_ms, self.members.longest_session_ms
+        if session_ms is None:
+            return gap_ms
+        if self.service is not None:  # its own settings, not the longest that are usual
+            return min(gap_ms, session_ms + JOIN_MS)
+        return max(gap_ms, session_ms + JOIN_MS) if kills else gap_ms
+
+    def end(self, members: Sequence[str], grace_s: float, hand_over_s: float) -> None:
+        """End members as an orchestrator does. A kill begins a step of its own: only a session's end is heard of."""
+
+        def on_kill(member: str) -> None:
+            self.name += f"; {member} is killed"
+            self.session_ms = self.members.longest_session_ms or 0
+            self.members.step(self.name, self._gap_ms(kills=True))
+
+        self.members.end(*members, grace_s=grace_s, hand_over_s=hand_over_s, on_kill=on_kill)
 
     def join(self, action: do.Join) -> None:
         topics = action.topics or (() if action.pattern else tuple(self.scenario.topics))
@@ -235,6 +265,13 @@ class _Stage:
         if self.outages is None:
             raise ConfigError(f"scenario {self.scenario.name!r} has node actions; set nodes=3")
         return self.outages
+
+
+def _grace(action: do.Action) -> tuple[float, float] | None:
+    """Grace and time for handing over of a member that must end in time; None of any other action."""
+    if isinstance(action, do.Leave) and action.grace_s is not None:
+        return action.grace_s, action.hand_over_s
+    return None
 
 
 _ACTS: Mapping[type[Any], Callable[[_Stage, Any], object]] = {

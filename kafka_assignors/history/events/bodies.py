@@ -147,11 +147,20 @@ class StopBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class ExitBody(Body):
-    """A process has ended; the harness writes it. `asked`: the harness stopped it, or expected its end."""
+    """A process has ended; the harness writes it.
+
+    Args:
+        asked: The harness stopped it, or expected its end.
+        begun_ns, asked_ns: When its process began, and when it was told to end.
+        grace_s: How long it then had before it was killed.
+    """
 
     code: int
     signal: str | None = None
     asked: bool | None = None
+    begun_ns: int | None = None
+    asked_ns: int | None = None
+    grace_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.report.service_view import ServiceView, service_view
-from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario import SCENARIOS, Scenario
 from kafka_assignors.integration.scenario.clients import of_service
+from kafka_assignors.integration.scenario.deployment import orchestrated
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
 
@@ -68,6 +69,7 @@ SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").rep
     "commit()\n",
     "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
 )
+OUTLASTS = CLOSES.replace("lambda *_: stop.append(1)", "lambda *_: stop.append(1) if sys.argv[4] != 'm2' else None")
 TWO_CONSUMERS = CLOSES.replace(
     "while not stop:\n",
     "other = KafkaConsumer(topic, enable_auto_commit=False, **settings)\nwhile not stop:\n"
@@ -76,14 +78,19 @@ TWO_CONSUMERS = CLOSES.replace(
 OTHER_GROUP = CLOSES.replace("**guarded)", "**{**guarded, 'group_id': 'another'})")
 
 
-def played(
-    program: str, broker: Broker, folder: Path, scenario: str = "churn", steps: int = 4, timeout_s: float = 60
+def played(  # how a program is played, given by name
+    program: str,
+    broker: Broker,
+    folder: Path,
+    scenario: Scenario = SCENARIOS["churn"],
+    steps: int = 4,
+    timeout_s: float = 60,
 ) -> tuple[GroupResult, ServiceView]:
     """The verdict of a scenario's first steps with processes of a program."""
     worker = folder / "worker.py"
     worker.write_text(BEGIN + program, "utf-8")
-    service = Service((sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}"))
-    what = of_service(SCENARIOS[scenario], {f"{folder.name}-orders": 6})
+    service = Service((sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{replica}"))
+    what = of_service(scenario, {f"{folder.name}-orders": 6})
     what = what.__class__(**{**vars(what), "steps": what.steps[:steps]})
     with Sandbox(broker.connection) as sandbox:
         ran = run_scenario(
@@ -132,6 +139,22 @@ def test_a_service_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_pa
 
     assert result.verdict.value is None
     assert any("one member per process is judged" in reason for reason in result.verdict.unknown), result.verdict
+
+
+def test_a_process_that_outlasts_the_grace_is_killed_and_told(kafka_broker: Broker, tmp_path: Path) -> None:
+    """m2 takes no notice of SIGTERM. Its kill is a step of its own, which may last for its session."""
+    deployment = orchestrated(SCENARIOS["roll"], surge=2, grace_s=6, replicas=2)
+
+    result, view = played(OUTLASTS, kafka_broker, tmp_path, deployment)
+
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    assert [step.name for step in result.steps][-1] == "m1 and m2 leave; m2 is killed"
+    rows = {row.name: row for row in result.replicas}
+    assert [name for name, row in rows.items() if row.killed] == ["m2"]
+    assert (rows["m1"].stop_s or 9) < 6 <= (rows["m2"].stop_s or 0)
+    assert all(row.start_s is not None and row.start_s > 0 for row in rows.values())
+    assert (view.unread, view.unclosed) == (0, ())
 
 
 @pytest.mark.parametrize(

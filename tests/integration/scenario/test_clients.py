@@ -87,7 +87,7 @@ def test_an_unknown_client_is_named() -> None:
 
 
 BY_SERVICES = (
-    "churn", "roll", "range-skew", "kip-54-1", "kip-54-2", "pause", "hand-over", "proxy-faults", "nodes",
+    "churn", "roll", "scale", "range-skew", "kip-54-1", "kip-54-2", "pause", "hand-over", "proxy-faults", "nodes",
 )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_churn_begins_with_as_many_processes_as_are_wanted() -> None:
     [
         ("churn", 2, "--replicas 2 is too few: m2 leaves and m3 is killed; give at least 3"),
         ("churn", -1, "--replicas -1 is too few"),
-        ("pause", 3, "--replicas 3 is for scenario churn, and 'pause' has members of its own; remove it"),
+        ("pause", 3, "--replicas 3 is for scenarios churn and roll; 'pause' has members of its own; remove it"),
     ],
 )
 def test_replicas_that_a_scenario_cannot_have_are_named(name: str, replicas: int, words: str) -> None:

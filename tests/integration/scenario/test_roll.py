@@ -10,9 +10,11 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Scenario, scenario
 from kafka_assignors.integration.scenario.clients import of_client
+from kafka_assignors.integration.scenario.deployment import orchestrated
 from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 
@@ -36,6 +38,32 @@ def test_two_of_five_members_are_replaced_under_load(kafka_broker: Broker, tmp_p
     assert 0 <= row.delays_ms["p50_ms"] <= row.delays_ms["p99_ms"] <= row.delays_ms["most_ms"]
     assert (row.moves, row.killed_ms) == (row.least, None)
     assert row.generations >= len(what.steps[1:5])
+
+
+@pytest.mark.parametrize("surge", [2, pytest.param(0, marks=pytest.mark.long)])
+def test_a_deployment_with_a_surge_tells_each_start_and_stop(surge: int, kafka_broker: Broker, tmp_path: Path) -> None:
+    """Two replicas: the new ones are in the group before the old ones go, which then go at the same time."""
+    what = orchestrated(scenario("roll"), surge=surge, grace_s=20, replicas=2)
+
+    result = played(what, kafka_broker, tmp_path)
+
+    assert [sorted(step.owned) for step in result.steps][-1] == ["m1-new", "m2-new"]
+    rows = {row.name: row for row in result.replicas}
+    assert sorted(rows) == ["m1", "m1-new", "m2", "m2-new"]
+    assert all(row.start_s is not None and row.start_s > 0 for row in rows.values())
+    assert [rows[name].stop_s is None for name in sorted(rows)] == [False, True, False, True]
+    assert not any(row.killed for row in rows.values())
+    exits = {e.member: e for e in History.load(tmp_path).events if e.kind == "exit"}
+    together = exits["m2"].data["asked_ns"] < exits["m1"].mono_ns
+    assert together == (surge == 2)
+
+
+@pytest.mark.long
+def test_a_group_is_scaled_up_and_down_under_load(kafka_broker: Broker, tmp_path: Path) -> None:
+    result = played(orchestrated(scenario("scale"), sizes="1..3..2"), kafka_broker, tmp_path)
+
+    assert [len(step.owned) for step in result.steps] == [1, 2, 3, 2]
+    assert [row.name for row in result.replicas if row.stop_s is not None] == ["m3"]
 
 
 @pytest.mark.long

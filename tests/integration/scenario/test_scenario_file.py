@@ -87,7 +87,7 @@ EVERYTHING: dict[str, Any] = {
                 {"reset": "twin", "times": 2, "every_ms": 500},
             ],
         },
-        {"name": "one leaves", "actions": [{"leave": "m3", "hand_over_s": 5}]},
+        {"name": "one leaves", "actions": [{"leave": "m3", "hand_over_s": 5, "grace_s": 20}]},
     ],
 }
 
@@ -173,6 +173,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a paused member leaves": (action(1, 1, {"leave": "m1"}), r"'m1' is paused or stalled and can't leave"),
     "a time that is none": (
         action(6, 0, {"leave": "m3", "hand_over_s": -1}), r"leave: hand_over_s: -1 is no time; seconds from 0"),
+    "a grace that is none": (
+        action(6, 0, {"leave": "m3", "grace_s": 0}), r"leave: grace_s: 0 is no time; seconds above 0, or leave it out"),
+    "a hand-over that outlasts the grace": (
+        action(6, 0, {"leave": "m3", "hand_over_s": 5, "grace_s": 5}),
+        r"leave: hand_over_s: 5 must be below grace_s, 5, after which it is killed"),
     "a client that hands nothing over": (
         {**EVERYTHING, "steps": [
             {"name": "two", "actions": [{"join": "m1"}, {"join": "m2", "client": "java", "assignors": ["sticky"]}]},

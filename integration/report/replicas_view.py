@@ -1,0 +1,98 @@
+"""How long the processes of an orchestrated run took to start and to stop, and which were killed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_assignors.history.events import Event
+
+from ..history import History
+
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One process of a group.
+
+    Args:
+        name, incarnation: The member that it was.
+        start_s: From its start until it had its first assignment; None: it never got one.
+        stop_s: From the request to end until its end; None: an orchestrator did not ask it to.
+        grace_s: How long it was allowed to run after that request; None as above.
+        killed: Whether it still ran then, and was killed.
+    """
+
+    name: str
+    incarnation: int
+    start_s: float | None
+    stop_s: float | None
+    grace_s: float | None
+    killed: bool
+
+    @property
+    def label(self) -> str:
+        """Its name, and which start of it this was."""
+        return f"{self.name} (start {self.incarnation + 1})" if self.incarnation else self.name
+
+
+def replicas_of(history: History, group: str) -> tuple[Replica, ...]:
+    """The processes of a group by their start; empty if no process had a grace to end in."""
+    adopted: dict[tuple[str | None, int], int] = {}
+    kills: set[tuple[str | None, int]] = set()
+    ends: list[Event] = []
+    for event in history.events:
+        if event.group != group:
+            continue
+        process = event.member, event.incarnation
+        if event.kind in ("generation", "assigned_end"):
+            adopted.setdefault(process, event.mono_ns)
+        elif event.kind == "fault_begin" and event.data["fault"] == "kill":
+            kills.add(process)
+        elif event.kind == "exit" and "begun_ns" in event.data:
+            ends.append(event)
+    if not any("grace_s" in event.data for event in ends):
+        return ()
+    return tuple(
+        _replica(end, adopted.get((end.member, end.incarnation)), (end.member, end.incarnation) in kills)
+        for end in sorted(ends, key=lambda end: int(end.data["begun_ns"]))
+    )
+
+
+def _replica(end: Event, adopted_ns: int | None, was_killed: bool) -> Replica:
+    start_s = None if adopted_ns is None else (adopted_ns - end.data["begun_ns"]) / _NS
+    grace_s, asked_ns = end.data.get("grace_s"), end.data.get("asked_ns")
+    if grace_s is None or asked_ns is None:
+        return Replica(end.member or "", end.incarnation, start_s, None, None, killed=False)
+    return Replica(
+        end.member or "", end.incarnation, start_s, (end.mono_ns - asked_ns) / _NS, grace_s, killed=was_killed
+    )
+
+
+def replica_lines(processes: Sequence[Replica]) -> Iterator[str]:
+    """Sentences: how long each took to start and to stop, and what to do about kills."""
+    if not processes:
+        return
+    times = [f"{row.label} {'never' if row.start_s is None else f'{row.start_s:.1f} s'}" for row in processes]
+    yield f"from start to first assignment: {', '.join(times)}"
+    stops = [
+        f"{row.label} {row.stop_s:.1f} s{' (killed)' if row.killed else ''}"
+        for row in processes
+        if row.stop_s is not None
+    ]
+    yield f"from the request to end to the end: {', '.join(stops)}"
+    yield from killed_lines(processes)
+
+
+def killed_lines(processes: Sequence[Replica]) -> Iterator[str]:
+    """A sentence per grace that was too short: for whom, and what a kill costs."""
+    by_grace: dict[float | None, list[str]] = {}
+    for row in processes:
+        if row.killed:
+            by_grace.setdefault(row.grace_s, []).append(row.label)
+    for grace_s, names in by_grace.items():
+        yield (
+            f"{', '.join(names)} still ran after {grace_s:g} s and had to be killed: end in time after SIGTERM, or "
+            "give a longer grace; unless it has left, a group keeps a killed member's partitions until its session ends"
+        )
