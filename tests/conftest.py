@@ -35,6 +35,8 @@ LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
 PURE_TESTS = os.environ.pop("PURE_TESTS", None)
 """File with the result of the tests without a broker, if `make test` ran them. A test's own run of pytest has none."""
 
+os.environ.pop("GITHUB_STEP_SUMMARY", None)  # commands that tests run would append to the page of the suite's own job
+
 REPLAYED = pytest.StashKey[Replayed]()
 NOT_RUN = "docker: "
 """How the reason begins why a test of Docker was skipped."""

@@ -37,6 +37,7 @@ def judge(
     # NumPy and the laws take longer to import than the options.
     from ..checker import check, known_laws
     from ..history import History
+    from ..report import ci_summary
     from ..report.replicas_view import replica_lines
     from ..report.report import Report, render_html, told_groups
 
@@ -46,7 +47,7 @@ def judge(
             f"{'--page' if page else '--png'} is for one history, and {len(folders)} were found; name one of them"
         )
     known_laws(require or ())
-    values = []
+    values, others = [], []
     for folder in folders:
         history = History.load(folder)
         verdict = check(history, require or ())
@@ -60,11 +61,21 @@ def judge(
                 print(printable(line))
         show(verdict, folder, common.as_json)
         values.append(verdict.value)
+        if verdict.value is not True:
+            reasons = [f"{v.law}: {v.message}" for v in verdict.violations] or verdict.unknown
+            others.append((str(folder), verdict.value, next(iter(reasons), "")))
+    value = False if False in values else None if None in values else True
+    words = {True: "true", False: "false", None: "unknown"}
+    counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
     if len(values) > 1 and not common.as_json:
-        words = {True: "true", False: "false", None: "unknown"}
-        counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
         print(f"{len(values)} histories: {counts}")
-    return exit_code(False if False in values else None if None in values else True)
+    if ci_summary.is_wanted():
+        if len(values) > 1:
+            text = ci_summary.judged_runs(f"{len(values)} histories: {counts}", others)
+        else:
+            text = ci_summary.judged_run(verdict, history, folder)
+        ci_summary.append(ci_summary.head("judge", " ".join(map(str, paths)), value) + text)
+    return exit_code(value)
 
 
 def _histories(path: Path) -> list[Path]:

@@ -30,6 +30,7 @@ from ..members.group import Stable
 from ..members.service import PATIENCE_S
 from ..recording import run_folder
 from ..registry import assignor_named
+from ..report import ci_summary
 from ..report.replicas_view import replica_lines
 from ..report.report import GroupResult, Report, cost_table, render_html, step_table
 from ..report.service_view import service_view
@@ -250,6 +251,9 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         _keep(result, folder, tuple(facts))
         draw(asked.png, (result,))
         show(result.verdict, folder, asked.as_json, figures)
+        if ci_summary.is_wanted():  # a long history takes a while to read again
+            text = ci_summary.judged_run(result.verdict, History.load(ran.folder), folder, ran.gave_up)
+            ci_summary.append(ci_summary.head("test", what.name, result.verdict.value) + text)
         return exit_code(result.verdict.value)
 
 
@@ -274,6 +278,9 @@ def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: As
     else:
         print(summary(rows, len(what)))
         print(f"kept in {folder}")
+    others = [(f"seed {row.seed}", row.value, row.words()) for row in rows if row.value is not True]
+    head = ci_summary.head("test", f"{scenario.name} --seeds {min(what)}..{max(what)}", value)
+    ci_summary.append(head + ci_summary.judged_runs(summary(rows, len(what)), others))
     return exit_code(value)
 
 

@@ -143,9 +143,13 @@ def test_judge_takes_several_histories_at_any_depth(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.broker
 @pytest.mark.invented
-def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -> None:
-    """One partition of the coordinator's log is doubled: exit 4, it was changed; had it been written so: 1."""
-    out = tmp_path / "out"
+def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One partition of the coordinator's log is doubled: exit 4, it was changed; had it been written so: 1.
+
+    Both commands append to the page of a CI job.
+    """
+    out, page = tmp_path / "out", tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     assert (
         integration(
             "run", "range-skew", "--bootstrap", kafka_broker.bootstrap, "--confirm", "--out", str(out)
@@ -166,6 +170,13 @@ def test_judge_rejects_a_damaged_history(kafka_broker: Broker, tmp_path: Path) -
     assert done.returncode == 1, done.stdout
     laws = {v["law"] for v in json.loads(done.stdout)["violations"]}
     assert "O2" in laws
+    played, *judged = page.read_text("utf-8").split("### kafka-assignors ")[1:]
+    assert played.startswith("test `range-skew`: ✓ true\n")
+    assert [text.split(":")[-1] for text in (judged[0].splitlines()[0], judged[1].splitlines()[0])] == [
+        " ? UNKNOWN", " ✗ FALSE",
+    ]  # fmt: skip
+    assert "- unknown: `" in judged[0]
+    assert "- **O2**: `" in judged[1]
 
 
 @pytest.mark.broker
