@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError
 
+from .errors import HarnessError
 from .members.group import MemberGroup, Stable
 from .members.service import (
     GAP_MS,
@@ -19,7 +22,8 @@ from .members.service import (
     is_topic,
     service_of,
 )
-from .records import Record, Sender, send
+from .proxy import FaultProxy
+from .records import Record, Sender, read_back, send
 from .records.sender import Sent, numbered
 
 ASKING = Asking(
@@ -31,29 +35,56 @@ ASKING = Asking(
 _PARTITIONER = "default"
 
 
-def require_valid(replicas: int, topics: Mapping[str, int], group: str) -> None:
+def require_valid(
+    replicas: int, topics: Mapping[str, int], group: str, output: Mapping[str, int] | None = None
+) -> None:
     """Check what a test asks for beside the command, before anything is made.
 
     Raises:
-        ConfigError: There is no replica, no topic or no name of the group, or a topic can't be made.
+        ConfigError: There is no replica, no topic or no name of the group, a topic can't be made, or there is more than
+            one output, or one that the service reads.
     """
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
         raise ConfigError(f"replicas={replicas!r} is no number of processes of a service; give 1 or more")
     if not topics:
         raise ConfigError(f"topics={topics!r} has no topic for the service to read; give names and partition counts")
-    for name, partitions in topics.items():
+    output = output or {}
+    if len(output) > 1 or output.keys() & topics.keys():
+        raise ConfigError(f"output={dict(output)!r} is not one topic beside those that the service reads")
+    for name, partitions in (*topics.items(), *output.items()):
         if not isinstance(partitions, int) or not is_topic(name, partitions):
             raise ConfigError(
-                f"topics={{{name!r}: {partitions!r}}} is not a name and 1 to {MOST_PARTITIONS:,} partitions, such as "
-                "{'orders': 6}, with letters, digits, '.', '_' or '-' in the name"
+                f"{'output' if name in output else 'topics'}={{{name!r}: {partitions!r}}} is not a name and 1 to "
+                f"{MOST_PARTITIONS:,} partitions, such as {{'orders': 6}}, with letters, digits, '.', '_' or '-' in "
+                "the name"
             )
     if not group.strip():
         raise ConfigError(f"group={group!r} is empty; name the group of your service")
 
 
-def asked_service(command: str | Sequence[str], environment: Mapping[str, str]) -> Service:
-    """The service that a test asks for. ConfigError as of `service_of`."""
-    return service_of(command, environment, ASKING, shared=True)
+def asked_service(
+    command: str | Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    output: bool = False,
+    exactly_once: bool = False,
+    network_faults: bool = False,
+) -> Service:
+    """The service that a test asks for.
+
+    Raises:
+        ConfigError: As of `service_of`; its outputs are judged and it isn't told their topic, or it promises something
+            of outputs that aren't judged.
+    """
+    service = service_of(command, environment, ASKING, shared=True, network_faults=network_faults)
+    if exactly_once and not output:
+        raise ConfigError("exactly_once=True needs output={'NAME': PARTITIONS}, the topic of the outputs")
+    if output and not service.takes("{output}"):
+        raise ConfigError(
+            f"{ASKING.command} {command!r}: tests share a broker, where it may only write what its test makes; "
+            f"{ASKING.adding('{output}')}"
+        )
+    return replace(service, exactly_once=exactly_once)
 
 
 class RunningService:
@@ -66,25 +97,31 @@ class RunningService:
         service: How to start a replica.
         connection: How to reach the broker to which records are sent.
         topics: Name in the test -> name on the broker, of the topics that the service is expected to subscribe to.
+        output: Name on the broker of the topic that it writes to; None: outputs are not judged.
+        via: Proxy that its replicas' connections pass, for network faults. They have their names as client ids.
         gap_ms: How long a partition may be without an owner, such as after a kill (law O4); None: the longest session
             of the replicas, and the time to join.
         timeout_s: Limit for each wait.
     """
 
-    def __init__(
+    def __init__(  # what a service is; the optional parts are given by name
         self,
         group: MemberGroup,
         service: Service,
         connection: Connection,
         topics: Mapping[str, str],
         *,
+        output: str | None = None,
+        via: FaultProxy | None = None,
         gap_ms: int | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> None:
         self.group, self.topics = group, dict(topics)
         self._service, self._connection = service, connection
+        self._output, self._via = output, via
         self._gap_ms, self._timeout_s = gap_ms, timeout_s
         self._replicas = 0  # that were ever started
+        self._senders: list[str] = []
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -128,17 +165,83 @@ class RunningService:
         self._step(f"{name} is killed")
         self.group.kill(name)
 
-    def roll(self) -> None:
-        """Replace each running replica in turn, as a deployment does: a new one starts, then the old one gets SIGTERM.
+    def pause(self, number: int) -> None:
+        """Freeze a replica (SIGSTOP). Its group evicts it when its session ends.
 
         Raises:
-            NotStable, MemberDied: As of `wait_stable`, which follows each of both.
+            ConfigError: No replica with this number runs, or it is paused already.
         """
-        for number in self.running:
+        name = self._running(number)
+        self._step(f"{name} is paused")
+        self.group.pause(name)
+
+    def resume(self, number: int) -> None:
+        """Let a paused replica continue (SIGCONT).
+
+        Raises:
+            ConfigError: No replica with this number runs, or it is not paused.
+        """
+        name = self._running(number)
+        self._step(f"{name} resumes")
+        self.group.resume(name)
+
+    def roll(self, surge: int = 1, grace_s: float | None = None) -> tuple[int, ...]:
+        """Replace all running replicas, as a deployment does, and wait until the group is stable after each step.
+
+        Args:
+            surge: How many new ones start before as many old ones get SIGTERM; 0: an old one ends first.
+            grace_s: Seconds from SIGTERM to SIGKILL. None: as of `stop`, after which the verdict is unknown.
+
+        Returns:
+            Numbers of the old ones that outlasted the grace and were killed.
+
+        Raises:
+            ConfigError: `surge` or `grace_s` is no such number.
+            NotStable, MemberDied: As of `wait_stable`.
+        """
+        old = self.running
+        if not isinstance(surge, int) or isinstance(surge, bool) or not 0 <= surge <= len(old):
+            raise ConfigError(
+                f"surge={surge!r} is no number of new replicas for {len(old)} old ones; give 0 to {len(old)}"
+            )
+        _require_time(grace_s)
+        killed: list[int] = []
+        for at in range(0, len(old), max(surge, 1)):
+            batch = old[at : at + max(surge, 1)]
+            if surge:
+                self._start_all(batch)
+                self.wait_stable()
+            killed += self._end(batch, grace_s)
+            if not surge:
+                self._start_all(batch)
+            self.wait_stable()
+        return tuple(killed)
+
+    def scale(self, replicas: int, grace_s: float | None = None) -> tuple[int, ...]:
+        """Start or end replicas, one at a time, until so many run. The last one to start ends first.
+
+        Args:
+            replicas: How many shall run.
+            grace_s: As of `roll`.
+
+        Returns:
+            As of `roll`.
+
+        Raises:
+            ConfigError: One of the two is no such number.
+            NotStable, MemberDied: As of `wait_stable`, which follows each.
+        """
+        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
+            raise ConfigError(f"scale({replicas!r}) is no number of replicas; give 1 or more")
+        _require_time(grace_s)
+        killed: list[int] = []
+        while len(self.running) < replicas:
             self.start()
             self.wait_stable()
-            self.stop(number)
+        while len(self.running) > replicas:
+            killed += self._end(self.running[-1:], grace_s)
             self.wait_stable()
+        return tuple(killed)
 
     def wait_stable(self) -> Stable:
         """Wait until the group is stable: all running replicas are in it, and each partition has an owner.
@@ -164,7 +267,10 @@ class RunningService:
             chosen = [numbered(number, names) for number in range(records)]
         else:
             chosen = [_record(number, names, given) for number, given in enumerate(records)]
-        return send(self._connection, self.group.folder, self.group.run, _PARTITIONER, chosen)
+        self._require_ours(any(record.value is not None for record in chosen))
+        sent = send(self._connection, self.group.folder, self.group.run, _PARTITIONER, chosen)
+        self._senders.append(sent.sender)
+        return sent
 
     def sending(self, rate_per_s: float = 100, values: Sequence[bytes] = ()) -> Sender:
         """Send in the background inside a block, ``with service.sending(): …``.
@@ -174,9 +280,12 @@ class RunningService:
             values: Of the records, in turn; empty: ours, with an id.
         """
         names = sorted(self.topics.values())
-        return Sender(
+        self._require_ours(bool(values))
+        sender = Sender(
             self._connection, self.group.folder, self.group.run, names, _PARTITIONER, rate_per_s, values=values
         )
+        self._senders.append(sender.id)
+        return sender
 
     def wait_done(self) -> None:
         """Wait until the service has consumed and committed every record that its topics hold now.
@@ -187,17 +296,62 @@ class RunningService:
         """
         self.group.drain(self._timeout_s, committed=True)
 
+    def finish(self) -> None:
+        """Let the service consume what its topics hold. If its outputs are judged, end it and read them back.
+
+        Raises:
+            NotDrained, MemberDied: As of `wait_done`.
+        """
+        if self.group.running:
+            self.group.drain(self._timeout_s, committed=self._output is not None)
+        if self._output is None:
+            return
+        self.group.end_members()  # what its replicas have not sent yet, they send before they end
+        try:
+            read_back(
+                self._connection, self.group.folder, self.group.run, [self._output],
+                committed=True, timeout_s=self._timeout_s, senders=self._senders,
+            )  # fmt: skip
+        except HarnessError as error:  # the verdict isn't true
+            self.group.write("error", error=type(error).__name__, fatal=True, message=str(error))
+
+    def _require_ours(self, others: bool) -> None:
+        if others and self._output is not None:
+            raise ConfigError(
+                "values of your own have no id, which is looked for in the outputs; send a number of records, or make "
+                "the service without output"
+            )
+
     def _step(self, name: str) -> None:
         gap_ms, session_ms = self._gap_ms, self.group.longest_session_ms
         if gap_ms is None:
             gap_ms = GAP_MS if session_ms is None else session_ms + JOIN_MS
         self.group.step(name, gap_ms)
 
+    def _start_all(self, instead: Sequence[int]) -> None:
+        """Start as many new replicas."""
+        numbers = range(self._replicas + 1, self._replicas + 1 + len(instead))
+        self._step(f"{', '.join(f'm{number}' for number in numbers)} start{'s' if len(instead) == 1 else ''}")
+        for _ in instead:
+            self._start()
+
+    def _end(self, numbers: Sequence[int], grace_s: float | None) -> list[int]:
+        """Send replicas SIGTERM, and wait for their ends; the numbers of those that outlasted the grace."""
+        names = [self._running(number) for number in numbers]
+        self._step(f"{', '.join(names)} get{'s' if len(names) == 1 else ''} SIGTERM")
+        if grace_s is None:
+            for name in names:
+                self.group.stop(name)
+            return []
+        killed = self.group.end(*names, grace_s=grace_s, on_kill=lambda name: self._step(f"{name} is killed"))
+        return [int(name[1:]) for name in killed]
+
     def _start(self) -> int:
         self._replicas += 1
         self.group.start(
-            f"m{self._replicas}", list(self.topics.values()), [SERVICE], client=SERVICE, service=self._service
-        )
+            f"m{self._replicas}", list(self.topics.values()), [SERVICE],
+            client=SERVICE, service=self._service, output=self._output, via=self._via,
+        )  # fmt: skip
         return self._replicas
 
     def _running(self, number: int) -> str:
@@ -205,6 +359,11 @@ class RunningService:
             numbers = ", ".join(map(str, self.running)) or "none"
             raise ConfigError(f"no replica {number!r} of the service runs; running: {numbers}")
         return f"m{number}"
+
+
+def _require_time(grace_s: float | None) -> None:
+    if grace_s is not None and not 0 < grace_s < math.inf:
+        raise ConfigError(f"grace_s={grace_s!r} is no time from SIGTERM to SIGKILL; give seconds above 0, or None")
 
 
 def _record(number: int, topics: Sequence[str], given: bytes | Record) -> Record:

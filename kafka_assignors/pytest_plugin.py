@@ -49,6 +49,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.service import PATIENCE_S
 from kafka_assignors.integration.proxy import FaultProxy
+from kafka_assignors.integration.report.replicas_view import replica_lines, replicas_of
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.report.service_logs import log_lines
 from kafka_assignors.integration.report.service_view import service_view
@@ -309,7 +310,7 @@ class _Judged:
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
         self.undrained: set[str] = set()  # groups whose test drains them itself, or not
-        self.services: dict[str, float] = {}  # group of a service -> how long its processes may take to drain it
+        self.services: dict[str, RunningService] = {}  # by their groups
         self.verdict_text = ""  # the verdict, if the test failed on its own
 
     def group(  # what a group is, and how it is judged; the rest is the group's own
@@ -331,11 +332,11 @@ class _Judged:
         if not any(self.folder.glob("producer-*.jsonl")):
             return
         for group in self.groups:
-            if group.running and group.group not in self.undrained:
+            if group.group not in self.undrained:
                 with suppress(NotDrained, MemberDied):
                     if group.group in self.services:
-                        group.drain(self.services[group.group])
-                    else:
+                        self.services[group.group].finish()
+                    elif group.running:
                         group.drain()
 
     def demand(self) -> None:
@@ -369,7 +370,9 @@ class _Judged:
         """What there is to tell about the services whose groups these are; nothing without one."""
         if self.services:
             if all(group.group in self.services for group in self.groups):
-                yield from service_view(History.load(self.folder)).lines()
+                history = History.load(self.folder)
+                yield from service_view(history).lines()
+                yield from replica_lines([row for group in self.services for row in replicas_of(history, group)])
             yield from log_lines(self.folder, verdict, self.services)
 
     @property
@@ -499,7 +502,9 @@ def kafka_service(
 
     The command is started `replicas` times, and the call returns when the group is stable. `topics` maps names to
     partition counts. The broker outlives a test, so topics and group are new ones with further letters behind their
-    names; the command or the variables in `environment` take them as ``{topic}`` or ``{topics}``, and ``{group}``. What
+    names; the command or the variables in `environment` take them as ``{topic}`` or ``{topics}``, and ``{group}``. With
+    ``output={"done": 3}`` its outputs in that topic, ``{output}``, are judged, and with ``via=kafka_faults`` faults of
+    the network hit a replica whose ``client_id`` is ``{replica}``. What
     follows the test's function, and `require`, `unknown_ok` and `drain`, are as of `kafka_group`. A failure also has
     the last lines that the processes printed which the witnesses name.
     """
@@ -510,6 +515,9 @@ def kafka_service(
         replicas: int = 3,
         topics: Mapping[str, int] | None = None,
         environment: Mapping[str, str] | None = None,
+        output: Mapping[str, int] | None = None,
+        exactly_once: bool = False,
+        via: FaultProxy | None = None,
         group: str = "service",
         gap_ms: int | None = None,
         timeout_s: float = PATIENCE_S,
@@ -517,13 +525,18 @@ def kafka_service(
         unknown_ok: bool = False,
         drain: bool = True,
     ) -> RunningService:
-        service = asked_service(command, environment or {})
+        promises = {"output": bool(output), "exactly_once": exactly_once, "network_faults": via is not None}
+        service = asked_service(command, environment or {}, **promises)
         counts = {"orders": 6} if topics is None else topics
-        require_valid(replicas, counts, group)
+        require_valid(replicas, counts, group, output)
         names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
+        outputs = [kafka_topic(partitions, name) for name, partitions in (output or {}).items()]
         members = kafka_group(group, require=require, unknown_ok=unknown_ok, drain=drain)
-        request.node.stash[_JUDGED].services[members.group] = timeout_s
-        running = RunningService(members, service, kafka_broker.connection, names, gap_ms=gap_ms, timeout_s=timeout_s)
+        running = RunningService(
+            members, service, kafka_broker.connection, names,
+            output=next(iter(outputs), None), via=via, gap_ms=gap_ms, timeout_s=timeout_s,
+        )  # fmt: skip
+        request.node.stash[_JUDGED].services[members.group] = running
         running.begin(replicas)
         return running
 

@@ -75,6 +75,7 @@ class Sent:
         failed: Reasons for the first ten records that the broker did not acknowledge.
         mispredicted: Acknowledged records on another partition than the partitioner chose.
         counts: Acknowledged records per topic and partition.
+        sender: What the ids of the records begin with.
     """
 
     acked: int = 0
@@ -82,6 +83,7 @@ class Sent:
     mispredicted: int = 0
     failed: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=dict)
+    sender: str = ""
 
 
 @dataclass
@@ -133,7 +135,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
     *,
     committed: bool = False,
     timeout_s: float = _TIMEOUT_S,
-    sender: str | None = None,
+    senders: Collection[str] = (),
 ) -> ReadBack:
     """Read topics from their first record to their current end, and write an event per record.
 
@@ -144,8 +146,8 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
         topics: Topics to read.
         committed: Use ``read_committed``: wait for transactions that are open now, and skip aborted records.
         timeout_s: Limit for the time without a record, e.g. while a transaction is open.
-        sender: The `Sender.id` whose records' ids are looked for anywhere in values, keys and headers. None: in the
-            field ``id`` of values.
+        senders: The `Sender.id` or `Sent.sender` of those whose records' ids are looked for anywhere in values, keys
+            and headers. Empty: in the field ``id`` of values.
 
     Raises:
         ConfigError: A topic does not exist.
@@ -154,7 +156,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
     """
     deadline = time.monotonic() + timeout_s
     seen = ReadBack()
-    wanted = None if sender is None else re.compile(rf"{re.escape(sender)}-\d+".encode())
+    wanted = re.compile(rf"(?:{'|'.join(map(re.escape, senders))})-\d+".encode()) if senders else None
     isolation: dict[str, Any] = {"isolation": "read_committed"} if committed else {}
     with (
         closing(_consumer(bootstrap)) as asker,
@@ -355,9 +357,9 @@ class _Channel:
     ) -> None:
         if acks not in (ALL, LEADER):
             raise ConfigError(f"acks is {ALL!r} or {LEADER!r}, not {acks!r}")
-        self.sent = Sent()
         self._run, self._timeout_s = run, timeout_s
         self._name, self.id, self._numbers = partitioner, uuid.uuid4().hex[:8], count()
+        self.sent = Sent(sender=self.id)
         self._rule_name = rule_name(partitioner)
         self._chosen: int | None = None
         self._pending: deque[_Pending] = deque()

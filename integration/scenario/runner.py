@@ -126,9 +126,9 @@ def run_scenario(  # options of one run, given by name
             if scenario.output is not None:
                 if service is not None:
                     members.end_members()  # what they have not sent yet, they send before they end
-                sender = None if service is None or stage.sender is None else stage.sender.id
+                senders = () if service is None or stage.sender is None else (stage.sender.id,)
                 outputs = [scenario.output]
-                read_back(broker.connection, folder, run, outputs, committed=True, timeout_s=timeout_s, sender=sender)
+                read_back(broker.connection, folder, run, outputs, committed=True, timeout_s=timeout_s, senders=senders)
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
         except HarnessError as error:  # the verdict over this history isn't true

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +13,15 @@ import pytest
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.proxy import FaultProxy, Reset
 from kafka_assignors.integration.running_service import RunningService, asked_service, require_valid
 from tests.support.footprint import footprint
 from tests.support.integration.suites import pytest_in, report_of
 
 WORKER = """\
-import os, signal, sys
+import os, signal, sys, time
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 from kafka_assignors import RangeAssignor
@@ -49,6 +51,32 @@ while not stop:
             consumer.commit()
         except KafkaError as error:  # a rebalance: whoever gets the partition reads these records again
             print("refused", error)
+consumer.close()
+if fault == "hangs" and os.environ["NAME"] == "m1":
+    time.sleep(60)
+"""
+BILLER = """\
+import signal, sys
+from kafka import KafkaConsumer, KafkaProducer
+from kafka_assignors import RangeAssignor
+address, group, topic, output, name, loses = sys.argv[1:]
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+producer = KafkaProducer(bootstrap_servers=address)
+consumer = KafkaConsumer(
+    topic, bootstrap_servers=address, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False,
+    client_id=name, session_timeout_ms=6_000, heartbeat_interval_ms=500,
+    partition_assignment_strategy=[RangeAssignor()],
+)
+while not stop:
+    batches = consumer.poll(timeout_ms=200)
+    for batch in batches.values():
+        for record in batch:
+            if loses == "sound" or record.offset != 3:
+                producer.send(output, b"bill of " + record.value)
+    producer.flush()
+    if batches:
+        consumer.commit()
 consumer.close()
 """
 SUITE = """
@@ -108,16 +136,80 @@ def test_has_no_program(kafka_service):
     kafka_service("no-such-program {bootstrap} {group} {topic}")
 """
 
+ORCHESTRATED = """
+import sys
+
+import pytest
+
+from kafka_assignors.errors import ConfigError
+
+ENVIRONMENT = {"BROKER": "{bootstrap}", "NAME": "{replica}"}
+
+
+def command(fault="none"):
+    return [sys.executable, "worker.py", "{group}", "{topic}", fault]
+
+
+def test_is_orchestrated(kafka_service):
+    service = kafka_service(command("hangs"), replicas=2, topics={"orders": 4}, environment=ENVIRONMENT)
+    with service.sending(rate_per_s=50):
+        service.pause(2)
+        service.wait_stable()
+        service.resume(2)
+        service.wait_stable()
+        assert service.roll(surge=2, grace_s=5) == (1,)
+        assert service.running == (3, 4)
+        assert service.scale(3, grace_s=5) == ()
+        assert service.scale(2) == ()
+        assert service.running == (3, 4)
+        assert service.roll(surge=0, grace_s=5) == ()
+        assert service.running == (6, 7)
+    for surge in (3, -1, 1.5, True):
+        with pytest.raises(ConfigError, match="is no number of new replicas for 2 old ones; give 0 to 2"):
+            service.roll(surge=surge)
+    for grace_s in (0, float("nan")):
+        with pytest.raises(ConfigError, match="is no time from SIGTERM to SIGKILL"):
+            service.roll(grace_s=grace_s)
+    with pytest.raises(ConfigError, match="is no number of replicas"):
+        service.scale(0)
+    service.wait_done()
+
+
+def biller(kafka_service, loses):
+    words = ["{bootstrap}", "{group}", "{topic}", "{output}", "{replica}", loses]
+    command = [sys.executable, "biller.py", *words]
+    return kafka_service(command, replicas=2, topics={"orders": 2}, output={"bills": 2}, require={"X1"})
+
+
+def test_writes_each_bill(kafka_service):
+    service = biller(kafka_service, "sound")
+    with pytest.raises(ConfigError, match="values of your own have no id"):
+        service.send([b"another"])
+    with pytest.raises(ConfigError, match="values of your own have no id"):
+        service.sending(values=[b"another"])
+    with service.sending(rate_per_s=50):
+        service.roll()
+    service.send(20)
+
+
+def test_loses_a_bill(kafka_service):
+    biller(kafka_service, "loses").send(20)
+"""
+
+
+def written(folder: Path, broker: Broker, suite: str) -> None:
+    """A user's suite and programs, against a broker that runs."""
+    (folder / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "biller.py").write_text(BILLER)
+    (folder / "test_theirs.py").write_text(suite)
+    (folder / "pytest.ini").write_text(f"[pytest]\nkafka_backend = external\nkafka_bootstrap = {broker.bootstrap}\n")
+
 
 @pytest.mark.broker
 def test_a_suite_fails_where_its_service_breaks_a_law(kafka_broker: Broker, tmp_path: Path) -> None:
     """One run: which tests pass, and what a failure says of law, record, replica, and its log around the record."""
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
-    (tmp_path / "worker.py").write_text(WORKER)
-    (tmp_path / "test_theirs.py").write_text(SUITE)
-    (tmp_path / "pytest.ini").write_text(
-        f"[pytest]\nkafka_backend = external\nkafka_bootstrap = {kafka_broker.bootstrap}\n"
-    )
+    written(tmp_path, kafka_broker, SUITE)
     before = footprint(kafka_broker.bootstrap)
 
     done = pytest_in(tmp_path, "-rA")
@@ -158,6 +250,39 @@ def test_a_suite_fails_where_its_service_breaks_a_law(kafka_broker: Broker, tmp_
 
     report = report_of("test_has_no_program", shown)
     assert "ConfigError: kafka_service 'no-such-program {bootstrap} {group} {topic}': no program" in report
+
+
+@pytest.mark.broker
+def test_a_suite_rolls_and_scales_its_service_and_judges_its_outputs(kafka_broker: Broker, tmp_path: Path) -> None:
+    """A replica that outlasts its grace is told; an output that is missing fails the test."""
+    written(tmp_path, kafka_broker, ORCHESTRATED)
+
+    done = pytest_in(tmp_path, "-rA")
+
+    shown = done.stdout + done.stderr
+    passed = set(re.findall(r"^PASSED test_theirs.py::(\w+)", shown, re.MULTILINE))
+    assert passed == {"test_is_orchestrated", "test_writes_each_bill"}, shown
+    report = report_of("test_loses_a_bill", shown)
+    assert re.match(r"\s*X1: 1 record\(s\) of orders-\S+ have no committed output: offset 3\n", report), report
+    assert "records without an output: 2; with several: 0" in report
+
+
+@pytest.mark.broker
+def test_a_fault_of_the_network_hits_one_process(
+    kafka_service: Callable[..., RunningService], kafka_faults: FaultProxy, kafka_history: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "biller.py").write_text(BILLER)
+    words = ["{bootstrap}", "{group}", "{topic}", "{output}", "{replica}", "sound"]
+    service = kafka_service(
+        [sys.executable, str(tmp_path / "biller.py"), *words], replicas=2, output={"bills": 2}, via=kafka_faults
+    )
+
+    kafka_faults.apply(Reset("m1", times=1, every_ms=50)).wait()
+    service.wait_stable()
+
+    (begin,) = (event for event in History.load(kafka_history).events if event.kind == "fault_begin")
+    assert (begin.member, begin.data["fault"]) == ("m1", "reset")
+    service.send(20)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +327,31 @@ def test_what_is_asked_for_beside_the_command_is_checked(replicas: Any, topics: 
     require_valid(1, {"orders": 6}, "billing")
 
 
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ({"orders": 3}, "output={'orders': 3} is not one topic beside those that the service reads"),
+        ({"bills": 3, "refunds": 3}, "output={'bills': 3, 'refunds': 3} is not one topic"),
+        ({"bills": 0}, "output={'bills': 0} is not a name and 1 to 10,000 partitions"),
+    ],
+)
+def test_an_output_is_one_topic_that_the_service_does_not_read(output: dict[str, int], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        require_valid(1, {"orders": 6}, "billing", output)
+    require_valid(1, {"orders": 6}, "billing", {"bills": 3})
+
+
+def test_what_is_promised_of_outputs_is_asked_for() -> None:
+    command = [sys.executable, "{bootstrap}", "{group}", "{topic}"]
+    assert asked_service([*command, "{output}"], {}, output=True, exactly_once=True).exactly_once
+    with pytest.raises(ConfigError, match=r"exactly_once=True needs output=\{'NAME': PARTITIONS\}"):
+        asked_service(command, {}, exactly_once=True)
+    with pytest.raises(ConfigError, match=r"may only write what its test makes; add \{output\} to the command"):
+        asked_service(command, {}, output=True)
+    with pytest.raises(ConfigError, match=r"add \{replica\} to the command"):
+        asked_service(command, {}, network_faults=True)
+
+
 class Group:
     """A group that only notes what is done with it."""
 
@@ -223,6 +373,15 @@ class Group:
 
     def stop(self, name: str) -> None:
         self.members.remove(name)
+
+    def end(self, *names: str, grace_s: float, on_kill: Callable[[str], object]) -> tuple[str, ...]:
+        """The one named m2 outlasts its grace."""
+        self.actions.append(f"{', '.join(names)} within {grace_s:g} s")
+        for name in names:
+            self.members.remove(name)
+            if name == "m2":
+                on_kill(name)
+        return tuple(name for name in names if name == "m2")
 
     def wait_stable(self, timeout_s: float) -> None:
         self.actions.append(f"stable within {timeout_s:g} s")
@@ -250,6 +409,52 @@ def test_each_replica_is_rolled_in_turn_a_new_one_first() -> None:
         "m13 starts (5)", rest, "m10 gets SIGTERM (5)", rest,
     ]  # fmt: skip
     assert service.running == (11, 12, 13)
+
+
+def test_a_deployment_with_a_surge_starts_the_new_ones_first() -> None:
+    group = Group()
+    service = running(group)
+    service.begin(3)
+    group.actions.clear()
+
+    assert service.roll(surge=2, grace_s=7) == (2,)
+
+    rest = "stable within 9 s"
+    assert group.actions == [
+        "m4, m5 start (5)", rest, "m1, m2 get SIGTERM (5)", "m1, m2 within 7 s", "m2 is killed (5)", rest,
+        "m6 starts (5)", rest, "m3 gets SIGTERM (5)", "m3 within 7 s", rest,
+    ]  # fmt: skip
+    assert service.running == (4, 5, 6)
+
+
+def test_without_a_surge_an_old_one_ends_first() -> None:
+    group = Group()
+    service = running(group)
+    service.begin(2)
+    group.actions.clear()
+
+    assert service.roll(surge=0) == ()
+
+    rest = "stable within 9 s"
+    assert group.actions == ["m1 gets SIGTERM (5)", "m3 starts (5)", rest, "m2 gets SIGTERM (5)", "m4 starts (5)", rest]
+
+
+def test_a_service_is_scaled_one_at_a_time_and_the_last_one_goes_first() -> None:
+    group = Group()
+    service = running(group)
+    service.begin(1)
+    group.actions.clear()
+
+    assert service.scale(3) == ()
+    assert service.scale(1, grace_s=7) == (2,)
+
+    rest = "stable within 9 s"
+    assert group.actions == [
+        "m2 starts (5)", rest, "m3 starts (5)", rest,
+        "m3 gets SIGTERM (5)", "m3 within 7 s", rest,
+        "m2 gets SIGTERM (5)", "m2 within 7 s", "m2 is killed (5)", rest,
+    ]  # fmt: skip
+    assert service.running == (1,)
 
 
 def test_a_partition_may_rest_for_a_session_and_a_join() -> None:
