@@ -145,7 +145,13 @@ def run(  # a parameter per option of the command line
             help="With --service: topic that it reads (default: the scenario's); repeat for more.",
         ),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="With --service: its group (default: the scenario's name).")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="With --service: its group (default: the scenario's name, or the one that it joins if its command has "
+            "no {group})."
+        ),
+    ] = None,
     records: Annotated[
         Path | None,
         typer.Option(

@@ -40,6 +40,7 @@ from ..scenario.chaos import DRAWN, named
 from ..scenario.clients import of_client, of_service
 from ..scenario.deployment import orchestrated
 from ..scenario.file import read_scenario
+from ..scenario.first_group import first_group
 from ..scenario.prefix import prefixed
 from ..scenario.runner import require_fit, run_scenario
 from ..topics import Topics
@@ -223,6 +224,13 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
                 )
                 require_fit(what, broker)
                 _require_consent(broker, intent, asked.confirm)
+                if service is not None and where.reached is None and asked.service.leaves_group_open(service):
+                    sandbox.make(topics)
+                    group = first_group(
+                        broker.connection, service, what.topics, folder / "first-start.log",
+                        output=what.output, timeout_s=waits_s,
+                    )  # fmt: skip
+                    console.print(f"group: {printable(group)}, the first that subscribes to {', '.join(what.topics)}")
                 ran = run_scenario(
                     what, broker, folder / "history", uuid.uuid4().hex,
                     sandbox=sandbox, group=group, on_step=on_step, timeout_s=waits_s, for_s=for_s,

@@ -95,6 +95,10 @@ class AskedService:
             raise ConfigError(f"--group {self.group!r} is empty; name the group of your service, or remove it")
         return self.group or default
 
+    def leaves_group_open(self, service: Service) -> bool:
+        """Whether neither an option nor the command names the group: the service does, and the run must find it."""
+        return self.group is None and not service.takes("{group}")
+
     def topic_counts(self) -> dict[str, int]:
         """Topic -> partition count; empty: the scenario's topics.
 

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,18 +170,13 @@ class ServiceProcess(MemberProcess):
 
     def epitaph(self) -> str:
         """How it ended, and the last line of its log, which is an error's message in a traceback."""
-        lines = self.output.read_text("utf-8", "replace").split("\n")
-        last_line = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
-        return f"ended with exit code {self.returncode}: {last_line[:_LONGEST]} (its log: {self.output})"
+        return f"ended with exit code {self.returncode}: {last_line(self.output)} (its log: {self.output})"
 
     def end(self, timeout_s: float) -> None:
         """Wait for its end, kill it at the deadline, and with it the processes that it started."""
         session = self.program.pids()[:1]
         super().end(timeout_s)
-        for process in psutil.process_iter():
-            with suppress(ProcessLookupError, PermissionError, psutil.Error):
-                if os.getsid(process.pid) in session:
-                    process.kill()
+        kill_session(session)
         self.catch_up()  # those processes may have been the member
         self._writer.close()
         if not self.incomplete:  # all of it is in the history now
@@ -252,6 +247,20 @@ class ServiceProcess(MemberProcess):
             # When it was done, not when it is read: by then the member may have stopped.
             fields: dict[str, Any] = {"client": self._client, "error": error, "message": message, **self._taken_at}
             self.take(self._writer.write("error", fatal=False, **fields))
+
+
+def kill_session(session: Collection[int]) -> None:
+    """Kill the processes of these sessions: those that a service's process has started."""
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if os.getsid(process.pid) in session:
+                process.kill()
+
+
+def last_line(log: Path) -> str:
+    """The last line that a process printed."""
+    lines = log.read_text("utf-8", "replace").split("\n")
+    return next((line.strip()[:_LONGEST] for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

@@ -100,6 +100,23 @@ def test_on_an_existing_broker_a_service_is_told_what_it_may_write() -> None:
     assert replace(asked, environment=("OUTPUT={output}",)).service(existing=True)
 
 
+@pytest.mark.parametrize(
+    ("command", "group", "environment", "is_open"),
+    [
+        ("{bootstrap}", None, (), True),
+        ("{bootstrap}", "billing", (), False),
+        ("{bootstrap} {group}", None, (), False),
+        ("{bootstrap}", None, ("GROUP={group}",), False),
+    ],
+)
+def test_a_group_is_looked_for_if_nothing_names_it(
+    command: str, group: str | None, environment: tuple[str, ...], is_open: bool
+) -> None:
+    asked = replace(ASKED, command=f"{sys.executable} {command}", group=group, environment=environment)
+
+    assert asked.leaves_group_open(asked.service(existing=False)) == is_open
+
+
 def test_an_output_is_a_topic_of_the_harness_records() -> None:
     assert ASKED.output_topic() is None
     assert replace(ASKED, output="done:3", exactly_once=True).output_topic() == ("done", 3)
