@@ -18,7 +18,7 @@ _settled = threading.Event()
 
 
 def start(*, racks: bool) -> None:
-    """Start the thread, once per process; called before a join. A member with a rack may need SciPy's flows, too."""
+    """Start the thread, once per process; called before a join. A member with a rack may need SciPy, if it is there."""
     if _started.acquire(blocking=False):
         # Not a daemon: an interpreter that ends during an import of NumPy's extensions can crash.
         threading.Thread(target=_import, args=(racks,), name="kafka-assignors-preload").start()
