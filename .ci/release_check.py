@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "build" / "release"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-CORE = {"kafka-assignors", "numpy", "scipy"}
+CORE = {"kafka-assignors", "numpy"}
 IMPORT_MS = 60
 SMOKE = (
     "from kafka_assignors import Group, Member, plan; from pathlib import Path; import kafka_assignors; "

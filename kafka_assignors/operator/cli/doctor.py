@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PACKAGES = (
     # distribution, extra, what needs it
     ("numpy", "", "assignors"),
+    ("scipy", "solver", "checks of plans by work; large groups take less time"),
     ("kafka-python", "kafka-python", "live groups, members"),
     ("confluent-kafka", "confluent", "librdkafka's members and producers"),
     ("aiokafka", "aiokafka", "aiokafka's members"),

@@ -45,19 +45,21 @@ class Plan(Decision):
     def explain(self) -> str:
         """The plan as text for people: every member and move of a small group, totals of a large one.
 
-        A plan from JSON is checked first. If a claim of it does not hold, the text says which, and nothing else.
+        A plan from JSON is checked first. If a claim of it does not hold, the text says which, and nothing else. What
+        could not be checked without a solver stands at the end.
         """
-        if self._saved and (breaches := self.violations()):
+        breaches = self.violations() if self._saved else []
+        if any(breach.law != work_proof.SOLVER for breach in breaches):
             return explain.unproven(self, breaches)
-        return explain.explain(self, self.moves, self.withheld)
+        return "\n".join((explain.explain(self, self.moves, self.withheld), *map(str, breaches)))
 
     _saved = False  # whether it was read from JSON, which anybody may have changed
 
     def violations(self) -> list[Breach]:
         """Claims of the plan that do not hold for its group and options; empty if it is proven.
 
-        Of a plan by work, see `work_proof.check`. Of others: the laws of an assignment, and that its goals are those of
-        the target, with the least values that its prices prove.
+        Of a plan by work, see `work_proof.check`; some of these need the extra ``solver``. Of others: the laws of an
+        assignment, and that its goals are those of the target, with the least values that its prices prove.
 
         Cost: that of `work_proof.check`; without work, O(partitions * distinct subscriptions).
         """

@@ -3,6 +3,8 @@
 One binary variable per partition and member that may have it, and a row per member, divided by its limit. HiGHS allows
 rows an error of 1e-6. So what it finds is computed again in fractions; an assignment that is above a limit is excluded,
 and the program is solved again.
+
+HiGHS comes with SciPy, the extra `EXTRA`. Without it, what asks it raises `ImportError`.
 """
 
 from __future__ import annotations
@@ -11,9 +13,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+EXTRA = "solver"
 
 PAIRS = 6_000
 """Maximum pairs of partition and member of a program."""
@@ -66,14 +71,14 @@ class Program:
 
     def _solved(self, limit: Mapping[str, Fraction], price: Mapping[Name, float]) -> Any:
         """HiGHS's answer; None if the program is too large."""
-        from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
-        from scipy.sparse import csr_matrix
-
         if self.pairs > PAIRS:
             return None
         pairs = [(tp, m) for tp, able in self.able.items() for m in able if self.work[tp] <= limit[m]]
         if len({tp for tp, _ in pairs}) < len(self.able):
-            return OptimizeResult(status=2, x=None)  # one fits nowhere
+            return SimpleNamespace(status=2, x=None, fun=None, mip_dual_bound=None)  # one fits nowhere
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_matrix
+
         row = {tp: i for i, tp in enumerate(self.able)}
         column = {m: i for i, m in enumerate(limit)}
         n = len(pairs)
@@ -117,10 +122,10 @@ class Program:
 
 def cheapest_cover(items: Sequence[tuple[Fraction, Fraction]], excess: Fraction) -> Fraction:
     """Lower bound on the cost of items, each given as work and cost, whose works cover an excess above 0."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     if sum((work for work, _ in items), Fraction(0)) < excess:
         return sum((cost for _, cost in items), Fraction(0))
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     dearest = max(cost for _, cost in items)
     answer = milp(
         [float(cost / dearest) for _, cost in items],

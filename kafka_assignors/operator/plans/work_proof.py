@@ -2,7 +2,7 @@
 
 Every number that the plan prints is computed from the members and their claims, or proven: bounds by their witness,
 least moves by counting, and what counting can't show by an integer program (`work_program`). docs/load.md has the
-definitions.
+definitions. Programs need SciPy; without it, what only they can show is told as not proven.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.group import Group, Member, TopicPartition
 from ...core.group.invariants import Breach, violations
+from ...extras import install
 from .values import Decision, Goal
-from .work_program import Program, cheapest_cover
+from .work_program import EXTRA, Program, cheapest_cover
 
 if TYPE_CHECKING:
     from ...core.weighted.report import Load
@@ -35,6 +36,8 @@ ROUNDED = Fraction(1, 10**6)
 INFINITE = Fraction(10**300)
 EXACT = 100
 """Maximum pairs of partition and member for which each pair of a frontier is proven."""
+SOLVER = "solver"
+"""The law of a claim that may hold, but is not proven without SciPy."""
 RAISED = (1, 1.1, 1.25, 1.5, 2, None)
 """Multiples of hard caps; None: they are ignored."""
 
@@ -65,7 +68,7 @@ def check(  # one parameter per input of the model, and the plan
         Violations of the laws of an assignment (`invariants`) by the target or the first round, and of ``target``,
         ``work`` (of a member), ``capacity``, ``greatest``, ``bound``, ``limit``, ``epsilon``, ``coverage``, ``cap``,
         ``budget``, ``moves``, ``state``, ``racks``, ``frontier``, ``verdict``, ``advice`` or ``goals``; empty if all
-        claims are proven.
+        claims are proven. The law `SOLVER` names claims that only a solver can check, where none is installed.
 
     Cost: O(P * M); up to `work_program.NODES` branches for each claim that counting does not prove. Never raises for a
     wrong claim.
@@ -79,7 +82,7 @@ def check(  # one parameter per input of the model, and the plan
         if odd := _odd(load):
             return [Breach("work", (), None, f"{odd!r} is not a finite number")]
         world = _World(group, weights, capacity, priority or {}, max_work or {}, state or {}, plan.options)
-        return [*_Check(world, plan, load).violations()]
+        return [*dict.fromkeys(_Check(world, plan, load).violations())]
     except (TypeError, ValueError, OverflowError, KeyError, IndexError) as error:
         return [Breach("work", (), None, f"the claims are not numbers of this group: {error!r}")]
 
@@ -275,8 +278,8 @@ class _Check:
         yield from self._caps()
         yield from self._works()
         yield from self._bounds()
-        yield from self._moves()
-        yield from self._state()
+        yield from _by_solver("the least number of moves", self._moves())
+        yield from _by_solver("the least cost of the moves", self._state())
         yield from self._racks()
         yield from self._frontier()
         yield from self._verdict()
@@ -316,7 +319,8 @@ class _Check:
             yield Breach("cap", (), None, f"caps at {load.caps} are told with the reason {load.caps_why!r}")
         elif raised and load.caps in RAISED:
             before = Fraction(RAISED[RAISED.index(load.caps) - 1] or 1)
-            yield from self._raised({m: cap * before for m, cap in world.max_work.items()}, load.caps_why)
+            caps = {m: cap * before for m, cap in world.max_work.items()}
+            yield from _by_solver("that caps had to be raised", self._raised(caps, load.caps_why))
         world.caps = {} if multiple is None else {m: cap * Fraction(multiple) for m, cap in world.max_work.items()}
 
     def _raised(self, caps: Mapping[str, Fraction], why: str) -> Iterator[Breach]:
@@ -337,15 +341,19 @@ class _Check:
     def _bounds(self) -> Iterator[Breach]:
         load, world = self.load, self.world
         bound, epsilon = Fraction(load.bound), world.options.get("epsilon", 0.05)
-        proven = _bound(world, load.why, load.witness, bound)
-        if proven is None or proven < bound * (1 - NEAR):
-            shown = "nothing" if proven is None else float(proven)
-            yield Breach("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
+        yield from _by_solver("the bound", self._bound(bound))
         if load.epsilon != epsilon:
             yield Breach("epsilon", (), None, f"the plan was made with {epsilon}, it says {load.epsilon}")
         limit = max(bound * (1 + Fraction(epsilon)), self.greatest)
         if not _same(limit, load.limit):
             yield Breach("limit", (), None, f"the limit is {float(limit)}, the plan says {load.limit}")
+
+    def _bound(self, bound: Fraction) -> Iterator[Breach]:
+        load = self.load
+        proven = _bound(self.world, load.why, load.witness, bound)
+        if proven is None or proven < bound * (1 - NEAR):
+            shown = "nothing" if proven is None else float(proven)
+            yield Breach("bound", (), None, f"{load.why} proves {shown}, the plan says {load.bound}")
 
     def _moves(self) -> Iterator[Breach]:
         load, world = self.load, self.world
@@ -362,9 +370,8 @@ class _Check:
         limit = Fraction(load.limit)
         if load.least_moves > _counted(world, limit):
             rooms = world.rooms(limit, TIGHT)
-            if load.least_moves > len(world.forced) + math.ceil(
-                world.program.least(rooms, dict.fromkeys(world.able, 1.0)) - 1e-6
-            ):
+            least = world.program.least(rooms, dict.fromkeys(world.able, 1.0))  # infinite: nothing is within the limit
+            if math.isfinite(least) and load.least_moves > len(world.forced) + math.ceil(least - 1e-6):
                 text = f"the plan says that {load.least_moves} moves are needed, which is not proven"
                 yield Breach("moves", (), None, text)
 
@@ -425,7 +432,7 @@ class _Check:
             yield Breach("frontier", (), None, "it does not begin without moves")
         caps, world.caps = world.caps, {}  # the frontier is about work / capacity alone
         for moves, claimed in pairs[:-1]:
-            yield from self._point(moves, Fraction(claimed) * mean, claimed)
+            yield from _by_solver("the frontier", self._point(moves, Fraction(claimed) * mean, claimed))
         world.caps = caps
 
     def _point(self, moves: int, ratio: Fraction, claimed: float) -> Iterator[Breach]:
@@ -483,6 +490,15 @@ class _Check:
         )
         if tuple(self.plan.goals) != goals:
             yield Breach("goals", (), None, f"the figures say {goals}, the plan says {self.plan.goals}")
+
+
+def _by_solver(claim: str, breaches: Iterator[Breach]) -> Iterator[Breach]:
+    """Breaches, of which the last need a solver; if it is not installed, one that says what is not proven."""
+    try:
+        yield from breaches
+    except ImportError:
+        text = f"{claim} is not proven: only a solver can check it; run: {install(EXTRA)}"
+        yield Breach(SOLVER, (), None, text)
 
 
 def _same(a: Fraction, b: float | None) -> bool:

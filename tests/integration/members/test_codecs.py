@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.members.group import MemberGroup
-from tests.support.no_codecs import without_codecs
+from tests.support.hidden import without_codecs
 
 pytestmark = pytest.mark.broker
 

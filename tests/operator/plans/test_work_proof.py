@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from kafka_assignors.core.group import Group, Member
+from kafka_assignors.extras import install
 from kafka_assignors.operator.plans import Plan, plan
-from kafka_assignors.operator.plans.work_proof import check, verify
+from kafka_assignors.operator.plans.work_proof import SOLVER, check, verify
 from tests.assignors.weighted.every_option import middle, small
 from tests.support.examples import examples
 
@@ -103,6 +105,74 @@ def test_a_false_claim_is_named(damage: str) -> None:
     load = decision.load
     assert load is not None
     assert law in laws(replace(decision, load=replace(load, **change(load))), STATE)
+
+
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("scipy", "scipy.optimize", "scipy.sparse"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.usefixtures("no_solver")
+def test_without_a_solver_a_false_claim_is_named_or_told_as_not_proven(damage: str) -> None:
+    law, change = DAMAGES[damage]
+    decision = made(state=True)
+    load = decision.load
+    assert load is not None
+    assert {law, SOLVER} & laws(replace(decision, load=replace(load, **change(load))), STATE)
+
+
+NEED_A_SOLVER = {
+    "more moves needed": "the least number of moves",
+    "a dearer least state": "the least cost of the moves",
+    "caps raised without need": "that caps had to be raised",
+}
+
+
+@pytest.mark.parametrize("damage", NEED_A_SOLVER)
+@pytest.mark.usefixtures("no_solver")
+def test_what_only_a_solver_proves_names_the_claim_and_the_extra(damage: str) -> None:
+    decision = made(state=True)
+    load = decision.load
+    assert load is not None
+    damaged = replace(decision, load=replace(load, **DAMAGES[damage][1](load)))
+    breaches = check(GROUP, WEIGHTS, {}, damaged, None, CAPS, STATE)
+    text = f"{NEED_A_SOLVER[damage]} is not proven: only a solver can check it; run: {install('solver')}"
+    assert text in [breach.text for breach in breaches if breach.law == SOLVER]
+
+
+def test_without_a_solver_an_exact_bound_is_told_as_not_proven(request: pytest.FixtureRequest) -> None:
+    case = small(0)
+    decision = plan(case.group, "weighted", **case.options)
+    assert decision.load is not None
+    assert (decision.load.why, decision.violations()) == ("exact", [])
+
+    request.getfixturevalue("no_solver")
+    assert f"the bound is not proven: only a solver can check it; run: {install('solver')}" in [
+        breach.text for breach in decision.violations() if breach.law == SOLVER
+    ]
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_a_saved_plan_is_explained_with_what_could_not_be_checked_and_a_false_one_is_not() -> None:
+    decision = made(state=True)
+    saved = Plan.from_json(decision.to_json())
+    unchecked = [str(breach) for breach in saved.violations()]
+    assert unchecked
+    assert {breach.law for breach in saved.violations()} == {SOLVER}
+    assert saved.explain() == "\n".join((decision.explain(), *unchecked))
+
+    text = json.loads(decision.to_json())
+    text["load"]["work"]["a"] += 1
+    assert "this plan is not proven" in Plan.from_json(json.dumps(text)).explain()
+
+
+def test_a_limit_below_every_partition_is_named() -> None:
+    decision = made(state=True)
+    load = decision.load
+    assert load is not None
+    assert "limit" in laws(replace(decision, load=replace(load, limit=0.5, least_moves=load.least_moves + 9)), STATE)
 
 
 def test_a_cap_that_is_not_kept_is_named() -> None:

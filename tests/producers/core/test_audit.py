@@ -19,7 +19,7 @@ from kafka_assignors.producers import ConfigError, KeyHashPartitioner, partition
 from kafka_assignors.producers.core import audit as module
 from kafka_assignors.producers.core.audit import FAMILIES, Stray, audit, growth
 from tests.support.cli import answered
-from tests.support.no_codecs import without_codecs
+from tests.support.hidden import without_codecs
 
 KEYS = [b"user-%d" % i for i in range(3000)]
 
