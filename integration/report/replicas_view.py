@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events.bodies import AssignedEndBody, ExitBody, FaultBeginBody, GenerationBody
 
 from ..history import History
 
@@ -41,28 +42,28 @@ def replicas_of(history: History, group: str) -> tuple[Replica, ...]:
     """The processes of a group by their start; empty if no process had a grace to end in."""
     adopted: dict[tuple[str | None, int], int] = {}
     kills: set[tuple[str | None, int]] = set()
-    ends: list[Event] = []
+    ends: list[tuple[int, Event[ExitBody]]] = []
     for event in history.events:
         if event.group != group:
             continue
         process = event.member, event.incarnation
-        if event.kind in ("generation", "assigned_end"):
+        if is_of(event, GenerationBody) or is_of(event, AssignedEndBody):
             adopted.setdefault(process, event.mono_ns)
-        elif event.kind == "fault_begin" and event.data["fault"] == "kill":
+        elif is_of(event, FaultBeginBody) and event.body.fault == "kill":
             kills.add(process)
-        elif event.kind == "exit" and "begun_ns" in event.data:
-            ends.append(event)
-    if not any("grace_s" in event.data for event in ends):
+        elif is_of(event, ExitBody) and event.body.begun_ns is not None:
+            ends.append((event.body.begun_ns, event))
+    if all(end.body.grace_s is None for _, end in ends):
         return ()
     return tuple(
-        _replica(end, adopted.get((end.member, end.incarnation)), (end.member, end.incarnation) in kills)
-        for end in sorted(ends, key=lambda end: int(end.data["begun_ns"]))
+        _replica(begun_ns, end, adopted.get((end.member, end.incarnation)), (end.member, end.incarnation) in kills)
+        for begun_ns, end in sorted(ends, key=lambda pair: pair[0])
     )
 
 
-def _replica(end: Event, adopted_ns: int | None, was_killed: bool) -> Replica:
-    start_s = None if adopted_ns is None else (adopted_ns - end.data["begun_ns"]) / _NS
-    grace_s, asked_ns = end.data.get("grace_s"), end.data.get("asked_ns")
+def _replica(begun_ns: int, end: Event[ExitBody], adopted_ns: int | None, was_killed: bool) -> Replica:
+    start_s = None if adopted_ns is None else (adopted_ns - begun_ns) / _NS
+    grace_s, asked_ns = end.body.grace_s, end.body.asked_ns
     if grace_s is None or asked_ns is None:
         return Replica(end.member or "", end.incarnation, start_s, None, None, killed=False)
     return Replica(
