@@ -113,6 +113,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     processes.every_start_has_its_end,
     processes.nothing_after_fatal,
     processes.faults_end,
+    commits.each_answered,
     commits.commits_agree,
     commits.own_reading,
 )

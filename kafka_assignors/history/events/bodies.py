@@ -84,7 +84,7 @@ class OutputAuthor(NamedTuple):
 
 
 class NetworkParams(NamedTuple):
-    """Which requests or responses a proxy's fault hits, as far as a law reads it; others of its settings may be there."""
+    """Which requests or responses a proxy's fault hits, as far as a law reads it; it may have more settings."""
 
     api: str | None = None
     side: str | None = None

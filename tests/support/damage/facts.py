@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import Verdict, check
 from kafka_assignors.integration.history import History
+from kafka_assignors.integration.history.form import fault_in
 from kafka_assignors.integration.history.schema import fault_of
 from tests.support.places import ROOT
 
@@ -135,7 +136,7 @@ def _read(rows: Sequence[Row]) -> tuple[list[Event], list[str]]:
     """The events of a file, numbered anew, and what the schema says against the others."""
     events, faults = [], []
     for seq, row in enumerate(rows):
-        fault = fault_of(numbered := {**row, "seq": seq})
+        fault = fault_of(numbered := {**row, "seq": seq}) or fault_in(numbered)
         if fault is None:
             events.append(Event.from_row(numbered))
         else:
@@ -150,8 +151,9 @@ def hows(kept: Kept, fact: Fact, place: Place) -> tuple[str, ...]:
     kind = type(_at(kept.files[place.file][place.line], place.path)).__name__
     if place.path[-1] in _TIMES:
         kind = "time"
-    in_list = isinstance(place.path[-1], int)
-    return tuple(how for how in HOWS[kind] if not (in_list and how == "absent"))
+    value = _at(kept.files[place.file][place.line], place.path)
+    same = isinstance(place.path[-1], int) or (place.path == ("incarnation",) and value == 0)  # 0 if it is absent
+    return tuple(how for how in HOWS[kind] if not (same and how == "absent"))
 
 
 def entry(fact: Fact) -> Mapping[str, str] | None:

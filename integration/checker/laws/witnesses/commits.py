@@ -63,6 +63,31 @@ class _Commit:
         return any(refusal in error for refusal in _REFUSALS)
 
 
+def each_answered(record: GroupRecord, findings: Findings) -> None:
+    """C7: each answer to a commit is to one that its member began, and none is left out before a later answer.
+
+    Judged of members that report when they begin to commit. A client may answer for a part of the partitions.
+    """
+    under_way: dict[Process, list[Event[CommitBody]]] = defaultdict(list)
+    reporting = {(e.member, e.incarnation) for e in record.events.of(CommitBeginBody)}
+    for event in sorted(record.events.of(CommitBody), key=lambda e: (e.mono_ns, e.seq)):
+        process = event.member, event.incarnation
+        if is_of(event, CommitBeginBody):
+            under_way[process].append(event)
+            continue
+        if process not in reporting:
+            continue
+        findings.judged("C7")
+        begin = _begin_of(event, under_way[process])
+        if begin is None:
+            findings.broken("C7", f"a commit of {event.member} was answered that it had not begun", event)
+            continue
+        for earlier in under_way[process][: under_way[process].index(begin)]:
+            message = f"a commit of {event.member} was never answered, and a later one was"
+            findings.broken("C7", message, earlier, begin, event)
+        del under_way[process][: under_way[process].index(begin) + 1]
+
+
 def commits_agree(record: GroupRecord, findings: Findings) -> None:
     """C7: an accepted commit is in the coordinator's log, which has none that no member began or that was refused.
 
@@ -150,16 +175,22 @@ def _commits(record: GroupRecord) -> Iterator[tuple[TopicPartition, _Commit]]:
         if is_of(event, CommitBeginBody):
             under_way[process].append(event)
             continue
-        offsets = event.body.offsets
-        begin = next((b for b in under_way[process] if b.body.offsets == offsets), None)
-        if begin is None:  # some clients answer for a part, or in another order
-            begin = next((b for b in under_way[process] if {*offsets} <= {*b.body.offsets}), None)
+        begin = _begin_of(event, under_way[process])
         if begin is not None:
             under_way[process].remove(begin)
         yield from _of_partitions(process, begin or event, event)
     for process, begins in under_way.items():
         for begin in begins:
             yield from _of_partitions(process, begin, None)
+
+
+def _begin_of(answer: Event[CommitBody], begins: Sequence[Event[CommitBody]]) -> Event[CommitBody] | None:
+    """The commit that an answer is to. Some clients answer for a part of it, or in another order."""
+    offsets = answer.body.offsets
+    begin = next((begin for begin in begins if begin.body.offsets == offsets), None)
+    if begin is None and offsets:
+        begin = next((begin for begin in begins if {*offsets} <= {*begin.body.offsets}), None)
+    return begin
 
 
 def _of_partitions(

@@ -27,7 +27,11 @@ def members_as_configured(record: GroupRecord, findings: Findings) -> None:
         start = None if process is None else record.starts.get(process)
         if event.body.record != MEMBER or fields is None or process is None or start is None:
             continue
+        if fields.get("classicMemberMetadata") is not None:
+            continue  # in a group in migration, a member of the classic protocol
         if not record.speaks_consumer(process):
+            message = f"{process[0]} did not start under the consumer protocol, and the broker has it there"
+            findings.broken("G5", message, start, event)
             continue
         findings.judged("G5")
         for what, of_member, of_broker in _differences(fields, start):

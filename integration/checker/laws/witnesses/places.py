@@ -111,6 +111,7 @@ def ends_are_ends(run: RunRecord, findings: Findings) -> None:
     acked_at = {(ack.body.tp, ack.body.offset): ack for ack in run.acks}
     for step in steps:
         asked_ns = step.body.asked_ns
+        _require_whole(run, step, findings)
         for row in step.body.offsets or ():
             tp, end = row.tp, row.offset
             if tp not in offsets or tp in run.truncated:
@@ -126,6 +127,18 @@ def ends_are_ends(run: RunRecord, findings: Findings) -> None:
                     message = f"{named(tp)} ended at {end}, and offset {offset} had been acknowledged before"
                     findings.broken("K3", message, ack, step)
                     break
+
+
+def _require_whole(run: RunRecord, step: Event[StepBody], findings: Findings) -> None:
+    """The ends of a topic are those of all its partitions, as far as the history has their number."""
+    partitions: dict[str, set[int]] = defaultdict(set)
+    for row in step.body.offsets or ():
+        partitions[row.topic].add(row.partition)
+    for topic, listed in sorted(partitions.items()):
+        counts = {count for record in run.groups.values() if (count := record.count_of(topic, step.mono_ns))}
+        if counts and len(listed) not in counts:
+            message = f"{topic} has {max(counts)} partitions, and the ends of {len(listed)} were told"
+            findings.broken("K3", message, step)
 
 
 def _acknowledged(run: RunRecord) -> Mapping[TopicPartition, Sequence[int]]:

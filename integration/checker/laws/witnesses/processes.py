@@ -52,7 +52,11 @@ def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
     if len(closing) > 1:
         findings.broken("E2", "the harness closed the group twice", *closing)
     kills = {(e.member, e.incarnation): e for e in record.events.of(FaultBeginBody) if e.body.fault == "kill"}
-    stops = {(e.member, e.incarnation) for e in record.events.of(StopBody)}
+    stops: dict[Process, Event[StopBody]] = {}
+    for stop in record.events.of(StopBody):
+        other = stops.setdefault((stop.member, stop.incarnation), stop)
+        if other is not stop:
+            findings.broken("E2", f"{stop.member} stopped twice", other, stop)
     for process, (start, *_) in starts.items():
         if closing and process not in exits:
             findings.broken("E2", f"the harness closed the group, and {process[0]} never ended", start, closing[0])
