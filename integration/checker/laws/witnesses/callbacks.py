@@ -33,7 +33,7 @@ _LEAVE_SILENTLY = ("aiokafka",)
 def of_their_generation(record: GroupRecord, findings: Findings) -> None:
     """R8: a callback ends in the generation in which it began, and gives partitions up in one that was adopted.
 
-    A member that leaves has given up all its partitions before its ``stop``.
+    A member of the harness that leaves has given up all its partitions before its ``stop``.
     """
     adopted: dict[Process, set[int]] = defaultdict(set)
     begun: dict[Process, Event[CallbackBody]] = {}
@@ -47,7 +47,8 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
             adopted[process].add(event.body.generation)
         elif is_of(event, StopBody):
             findings.judged("R8")
-            if (left := owned[process]) and event.client not in _LEAVE_SILENTLY:
+            silent = event.client in _LEAVE_SILENTLY or event.log_bytes is not None
+            if (left := owned[process]) and not silent:
                 message = f"{event.member} left the group with {all_named(sorted(left))}, which it had not given up"
                 findings.broken("R8", message, event)
         elif is_of(event, AssignedBeginBody):
@@ -58,8 +59,8 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
             owned[process].difference_update(event.body.partitions)
             findings.judged("R8")
             number = event.body.generation
-            told = number in adopted[process] or _committed(record, number, event)
-            if is_of(event, RevokeBeginBody) and event.body.partitions and not told:
+            was_adopted = number in adopted[process] or _committed(record, number, event)
+            if is_of(event, RevokeBeginBody) and event.body.partitions and not was_adopted:
                 message = f"{event.member} gave partitions up in generation {number}, which it had not adopted"
                 findings.broken("R8", message, event)
         elif is_of(event, AssignedEndBody) or is_of(event, RevokeEndBody) or is_of(event, LostEndBody):
@@ -84,8 +85,8 @@ def _committed(record: GroupRecord, number: int, event: Event) -> bool:
 def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
     """R7: a member loses partitions only if the group went on: a generation was committed that it had not adopted.
 
-    Not judged where a fault may have kept the member from the coordinator, and in a KIP-848 group, where members reach
-    a generation one by one.
+    Not judged where a fault may have kept the member from the coordinator, of clients that tell losses as revocations,
+    and in a KIP-848 group, where members reach a generation one by one.
     """
     hit = {(e.member, e.incarnation) for e in record.events.of(FaultBeginBody)}
     adopted: dict[Process, Event[GenerationBody]] = {}
@@ -98,7 +99,7 @@ def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
         adoption = adopted.get(process)
         if not is_of(event, LostBeginBody) or adoption is None or record.speaks_consumer(process):
             continue
-        if not event.body.partitions:
+        if not event.body.partitions or event.client not in _TELL_THEIR_GENERATION:
             continue
         if process in hit or (None, 0) in hit:
             findings.not_judged("R7", "a fault may have kept the member from its coordinator")

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event, is_of
@@ -36,7 +37,7 @@ _TWICE = "a fault of the network or of a broker may have made a client send a co
 
 
 @dataclass(eq=False)
-class _Commit:
+class _ReportedCommit:
     """A member's commit of one topic-partition, as it tells it.
 
     Args:
@@ -66,7 +67,7 @@ class _Commit:
 def each_answered(record: GroupRecord, findings: Findings) -> None:
     """C7: each answer to a commit is to one that its member began, and none is left out before a later answer.
 
-    Judged of members that report when they begin to commit. A client may answer for a part of the partitions.
+    Judged of the harness's members: a service may commit without waiting for the answers.
     """
     under_way: dict[Process, list[Event[CommitBody]]] = defaultdict(list)
     reporting = {(e.member, e.incarnation) for e in record.events.of(CommitBeginBody)}
@@ -75,7 +76,8 @@ def each_answered(record: GroupRecord, findings: Findings) -> None:
         if is_of(event, CommitBeginBody):
             under_way[process].append(event)
             continue
-        if process not in reporting:
+        start = record.starts.get(process)
+        if process not in reporting or start is None or start.log_bytes is not None:
             continue
         findings.judged("C7")
         begin = _begin_of(event, under_way[process])
@@ -101,17 +103,20 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
     logged: dict[TopicPartition, list[Event[OffsetCommittedBody]]] = defaultdict(list)
     for event in sorted(record.events.of(OffsetCommittedBody), key=lambda e: (e.mono_ns, e.seq)):
         logged[event.body.tp].append(event)
-    reported: dict[TopicPartition, list[_Commit]] = defaultdict(list)
+    reported: dict[TopicPartition, list[_ReportedCommit]] = defaultdict(list)
     for tp, commit in _commits(record):
         reported[tp].append(commit)
     whole = _all_report(record)
     faulty = any(fault.body.fault not in ("kill", "stall", "pause") for fault in record.events.of(FaultBeginBody))
     for tp in sorted({*logged, *reported}):
         strangers = _matched(tp, logged[tp], reported[tp], findings)
+        repeated = {id(b) for a, b in pairwise(logged[tp]) if a.body.offset == b.body.offset}
         for event in strangers:
             same = [commit for commit in reported[tp] if commit.offset == event.body.offset]
             if any(not c.refused and c.from_ns <= event.mono_ns <= c.until_ns for c in same):
                 continue  # sent again before it was answered, as Java's client does when it is woken up
+            if id(event) in repeated:
+                continue  # a client may commit its position again at any time, e.g. before it leaves
             if not whole:
                 findings.not_judged("C7", _UNTOLD)
             elif same and faulty:
@@ -121,13 +126,16 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
 
 
 def _matched(
-    tp: TopicPartition, logged: Sequence[Event[OffsetCommittedBody]], reported: Sequence[_Commit], findings: Findings
+    tp: TopicPartition,
+    logged: Sequence[Event[OffsetCommittedBody]],
+    reported: Sequence[_ReportedCommit],
+    findings: Findings,
 ) -> list[Event[OffsetCommittedBody]]:
     """Match commits of the log with the members'; reports accepted ones that lack, and returns those of nobody."""
-    by_offset: dict[int, list[_Commit]] = defaultdict(list)
+    by_offset: dict[int, list[_ReportedCommit]] = defaultdict(list)
     for commit in sorted(reported, key=lambda commit: commit.from_ns):
         by_offset[commit.offset].append(commit)
-    matched: set[_Commit] = set()
+    matched: set[_ReportedCommit] = set()
     strangers = []
     for event in logged:
         there = [
@@ -152,7 +160,7 @@ def _matched(
 
 
 def _from_nowhere(
-    tp: TopicPartition, event: Event[OffsetCommittedBody], same: Sequence[_Commit], findings: Findings
+    tp: TopicPartition, event: Event[OffsetCommittedBody], same: Sequence[_ReportedCommit], findings: Findings
 ) -> None:
     findings.judged("C7")
     offset = event.body.offset
@@ -167,7 +175,7 @@ def _from_nowhere(
         findings.broken("C7", message, event, *(commit.begin for commit in same[:1]))
 
 
-def _commits(record: GroupRecord) -> Iterator[tuple[TopicPartition, _Commit]]:
+def _commits(record: GroupRecord) -> Iterator[tuple[TopicPartition, _ReportedCommit]]:
     """Each topic-partition of each member's commit."""
     under_way: dict[Process, list[Event[CommitBody]]] = defaultdict(list)
     for event in sorted(record.events.of(CommitBody), key=lambda e: (e.mono_ns, e.seq)):
@@ -195,12 +203,12 @@ def _begin_of(answer: Event[CommitBody], begins: Sequence[Event[CommitBody]]) ->
 
 def _of_partitions(
     process: Process, begin: Event[CommitBody], end: Event[CommitBody] | None
-) -> Iterator[tuple[TopicPartition, _Commit]]:
+) -> Iterator[tuple[TopicPartition, _ReportedCommit]]:
     in_transaction = begin.body.transaction is not None or begin is end
     from_ns = 0 if in_transaction else around(begin.mono_ns)[0]
     until_ns = around(end.mono_ns)[1] if end is not None and is_of(end, CommitOkBody) else _NEVER
     for row in (end or begin).body.offsets or begin.body.offsets:
-        yield row.tp, _Commit(process, row.offset, from_ns, until_ns, begin, end)
+        yield row.tp, _ReportedCommit(process, row.offset, from_ns, until_ns, begin, end)
 
 
 def _all_report(record: GroupRecord) -> bool:

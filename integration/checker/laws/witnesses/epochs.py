@@ -51,7 +51,7 @@ def _differences(fields: Mapping[str, Any], start: Event[StartBody]) -> Iterator
     poll_interval_ms = start.body.config.max_poll_interval_ms
     if start.instance_id != fields.get("instanceId"):
         yield "the instance id", start.instance_id, fields.get("instanceId")
-    if start.member != fields.get("clientId"):
+    if start.log_bytes is None and start.member != fields.get("clientId"):  # a service chooses its client id
         yield "the name", start.member, fields.get("clientId")
     if poll_interval_ms is not None and fields.get("rebalanceTimeoutMs") != poll_interval_ms:
         yield "max_poll_interval_ms", poll_interval_ms, fields.get("rebalanceTimeoutMs")

@@ -72,7 +72,8 @@ def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
             findings.broken("E2", f"{process[0]} was killed, and ended with code {code}", kill, event)
         if kill is not None and event.mono_ns < kill.mono_ns:
             findings.broken("E2", f"{process[0]} ended before it was killed", event, kill)
-        if kill is None and code == 0 and process in starts and process not in stops:
+        member_of_ours = process in starts and starts[process][0].log_bytes is None  # a service may leave it out
+        if kill is None and code == 0 and member_of_ours and process not in stops:
             findings.broken("E2", f"{process[0]} ended with code 0, and never stopped", starts[process][0], event)
         if process not in starts and kill is None and code == 0:
             findings.broken("E2", f"{process[0]} ended with code 0, and never started", event)
