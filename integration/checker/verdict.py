@@ -7,15 +7,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history import timeline
-from kafka_assignors.history.events import INCOMPLETE
+from kafka_assignors.history.events import INCOMPLETE, Event
 from kafka_assignors.history.events.bodies import (
     AssignEndBody,
+    CommitBody,
+    CommitFailBody,
+    CommitOkBody,
     ErrorBody,
+    ExitBody,
     NotDrainedBody,
     NotOverBody,
     NotStableBody,
+    StopBody,
     UnreadBody,
 )
 from kafka_assignors.history.timeline import Interval
@@ -28,6 +34,9 @@ from .ledger import GroupRecord, RunRecord
 from .rebalance_costs import costs, gaps, rebalances_of
 
 __all__ = ["LAWS", "Interval", "Verdict", "Violation", "check", "intervals"]
+
+_LONGEST = 200
+"""Characters of a client's error that a reason shows."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +178,11 @@ def _given_up(record: GroupRecord) -> list[str]:
     for unstable in (event.body for event in record.events.of(NotStableBody)):
         due = "; ".join(unstable.due[:SHOWN])
         reasons.append(f"{group} was not stable after {unstable.waited_s:g} s; due: {due}")
-    for undrained in (event.body for event in record.events.of(NotDrainedBody)):
-        left = sum(row.end - row.offset for row in undrained.left)
-        places = all_named([row.tp for row in undrained.left])
-        reasons.append(f"{group} had {left} records left after {undrained.waited_s:g} s, in {places}")
+    for undrained in record.events.of(NotDrainedBody):
+        left = sum(row.end - row.offset for row in undrained.body.left)
+        places = all_named([row.tp for row in undrained.body.left])
+        refused = "".join(f"; {words}" for words in _refused_at_last(record, undrained))
+        reasons.append(f"{group} had {left} records left after {undrained.body.waited_s:g} s, in {places}{refused}")
     for missed in (event.body for event in record.events.of(NotOverBody)):
         reasons.append(f"the harness waited {missed.waited_s:g} s without success: {missed.awaited}")
     for event in record.events.of(ErrorBody):
@@ -181,6 +191,33 @@ def _given_up(record: GroupRecord) -> list[str]:
             error = event.body.error
             reasons.append(first_line if error == INCOMPLETE else f"the harness gave up: {error}: {first_line}")
     return reasons
+
+
+def _refused_at_last(record: GroupRecord, by: Event[NotDrainedBody]) -> list[str]:
+    """Of which partitions with records left a member's last commit was refused, and why: it stays behind as it reads.
+
+    Members that have ended by then don't count.
+    """
+    left = {row.tp for row in by.body.left}
+    ended = {
+        (event.member, event.incarnation)
+        for kind in (StopBody, ExitBody)
+        for event in record.events.of(kind)
+        if event.mono_ns <= by.mono_ns
+    }
+    answers = [event for kind in (CommitOkBody, CommitFailBody) for event in record.events.of(kind)]
+    last: dict[TopicPartition, Event[CommitBody]] = {}
+    for event in sorted(answers, key=lambda e: (e.mono_ns, e.seq)):
+        if event.mono_ns <= by.mono_ns and (event.member, event.incarnation) not in ended:
+            last |= {row.tp: event for row in event.body.offsets}
+    places: dict[tuple[str, str], list[TopicPartition]] = defaultdict(list)
+    for tp, event in sorted(last.items()):
+        if tp in left and isinstance(event.body, CommitFailBody):
+            places[str(event.member), event.body.error[:_LONGEST]].append(tp)
+    return [
+        f"the last commit of {member} for {all_named(tps)} was refused{': ' if why else ''}{why}"
+        for (member, why), tps in sorted(places.items())[:SHOWN]
+    ]
 
 
 def _measures(run: RunRecord) -> dict[str, Any]:

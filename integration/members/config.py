@@ -55,7 +55,7 @@ class MemberConfig:
     Args:
         member: Its name in the run; also its client id, by which the coordinator log distinguishes members.
         assignors: Names, most wanted first; see `registry.assignor_named`.
-        incarnation: 0 for the first process of that name, then counted up.
+        incarnation: 0 for the first process of that name, then counted up; a service's consumer made anew counts, too.
         pattern: Regular expression, instead of `topics`: it subscribes to the topics whose names match.
         guarded: Apply `kafka_assignors.guard` to its consumer, even if none of its assignors does so.
         output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.

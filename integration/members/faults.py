@@ -27,9 +27,10 @@ class MemberFaults:
         process = self._members.get(name)
         self._members.count_from_here()
         process.kill()
-        self._members.write("fault_begin", **process.named("kill"))
+        named = process.named("kill")
+        self._members.write("fault_begin", **named)
         self._members.ended(name, STOP_S)
-        self._members.write("fault_end", **process.named("kill"))
+        self._members.write("fault_end", **named)
 
     def interrupt(self, name: str) -> None:
         """Send a bridged member SIGINT. If its application ends by it, `wait_end` waits for that.
@@ -49,8 +50,12 @@ class MemberFaults:
         if process.paused:
             raise ConfigError(f"{self._members.named(name)} is already paused")
         self._members.count_from_here()
-        self._members.write("fault_begin", **process.named("pause"))
+        named = process.named("pause")
+        self._members.write("fault_begin", **named)
         process.pause()
+        if (now := process.named("pause")) != named:  # a service has just made its consumer anew
+            self._members.write("fault_end", **named)
+            self._members.write("fault_begin", **now)
 
     def pause_at_work(self, name: str, timeout_s: float = 15) -> None:
         """Like `pause`, but while the member works on consumed records, before it begins to commit them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -200,8 +201,7 @@ class MemberGroup(MemberFaults):
             raise UnknownName("client", client, CLIENTS)
         if service is None and output is not None and client not in TRANSFORMING:
             raise UnknownName("client that transforms", client, TRANSFORMING)
-        incarnation = self._incarnations.get(name, -1) + 1
-        self._incarnations[name] = incarnation
+        incarnation = self._next_incarnation(name)
         stem = file_stem(self.group, name, incarnation)
         config = MemberConfig(
             bootstrap=self.bootstrap if via is None else via.admit(name, self.group, incarnation),
@@ -469,7 +469,7 @@ class MemberGroup(MemberFaults):
 
     def _spawn(self, config: MemberConfig, stem: Path, service: Service | None) -> MemberProcess:
         if service is not None:
-            return ServiceProcess(config, service, stem)
+            return ServiceProcess(config, service, stem, partial(self._next_incarnation, config.member))
         if config.client not in _PROGRAMS:
             return VerifiableProcess(config, self._log, stem)
         module, package = (_PROGRAMS if config.output is None else _TRANSFORMERS)[config.client]
@@ -480,6 +480,11 @@ class MemberGroup(MemberFaults):
             )
         endings = (stem.with_name(f"{stem.name}.{ending}") for ending in ("json", "log"))
         return PythonProcess(config, module, *endings)
+
+    def _next_incarnation(self, name: str) -> int:
+        """Count a process of a member, or the consumer that a process makes anew: each is an incarnation."""
+        number = self._incarnations[name] = self._incarnations.get(name, -1) + 1
+        return number
 
     def _set_timeouts(self, config: MemberConfig) -> None:
         """Set the session timeout and heartbeat interval, which the broker holds per group of this protocol."""

@@ -167,6 +167,13 @@ class MemberProcess(ABC):
         words = self.last_error or self.output.read_text("utf-8", "replace").strip()[-500:] or "it said nothing"
         return f"ended with exit code {self.returncode}: {words}"
 
+    def end_consumer(self) -> None:
+        """Forget the state of a consumer that is closed, while the process goes on: it may make another one."""
+        self.generation, self.member_id = -1, None
+        self.assigned_in = self.revoked_in = -2
+        self.owned, self.position = set(), {}
+        self.view, self.at_work = None, False
+
     def take(self, event: Event) -> None:
         """Update the state from an event of its history."""
         self.member_id = event.member_id or self.member_id

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.history.events import COMMON
+from kafka_assignors.history.events import COMMON, file_stem
 from kafka_assignors.history.writer import EventWriter
 
 from ..processes.child import ChildProgram
@@ -40,7 +40,10 @@ _RECORDER = Path(__file__).parents[1] / "recorder"
 _UNSEEN = f"no consumer of it has joined the group so far that the recorder sees; it sees {', '.join(RECORDED)}"
 _LONGEST = 300
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_SECOND = "its process has a second consumer in the group; one member per process is judged"
+_SECOND = (
+    "its process has a second consumer in the group while the first is open; one member per process is judged: close "
+    "the first before the next one joins"
+)
 _UNSEEN_READS = (
     "it commits offsets of records that the recorder did not see it read, so not all of its reading is known"
 )
@@ -124,20 +127,26 @@ class Asking:
 class ServiceProcess(MemberProcess):
     """A process of the service. What its recorder tells becomes its history.
 
+    If it closes its consumer and makes another one, that is a new incarnation of the member, as after a restart of the
+    process: the number in `config` and the file of its history change.
+
     Args:
         config: Its configuration; its topics are those that the service is expected to subscribe to.
         service: How to start it.
         stem: Path of its files, without their endings.
+        next_incarnation: Returns the number of the member's next incarnation.
 
     Raises:
         ConfigError: The program can't be started.
     """
 
-    def __init__(self, config: MemberConfig, service: Service, stem: Path) -> None:
+    def __init__(self, config: MemberConfig, service: Service, stem: Path, next_incarnation: Callable[[], int]) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
+        self._next_incarnation = next_incarnation
         self._record = stem.with_name(f".{stem.name}.record")
         self._read: dict[Path, int] = {}
         self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
+        self._closed = False  # whether that consumer is
         self._objections: set[str] = set()
         self._taken_at: dict[str, int] = {}
         self._read_to: dict[tuple[str, int], int] = {}
@@ -160,13 +169,22 @@ class ServiceProcess(MemberProcess):
         if self.program.pid is None:
             raise ConfigError(f"member {config.member!r}: {self.output.read_text('utf-8', 'replace').strip()[-300:]}")
         self._client: str | None = None  # not known before its recorder tells
-        common = {**config.common, "client": None, "pid": self.program.pid}
-        self._writer = EventWriter(Path(config.history), config.run, "member", **common)
+        self._asked_client = config.client
+        self._writer = self._new_writer()
+
+    def _new_writer(self) -> EventWriter:
+        common = {**self.config.common, "client": None, "pid": self.program.pid}
+        return EventWriter(Path(self.config.history), self.config.run, "member", **common)
 
     @property
     def clean(self) -> bool:
         """A service may end as it likes once it is asked to."""
         return self.returncode is not None
+
+    def named(self, fault: str) -> dict[str, Any]:
+        """The fields of a fault event for the incarnation that runs now."""
+        self.catch_up()
+        return super().named(fault)
 
     def epitaph(self) -> str:
         """How it ended, and the last line of its log, which is an error's message in a traceback."""
@@ -205,12 +223,14 @@ class ServiceProcess(MemberProcess):
         source, kind = (path, row.get("consumer", 0)), row["kind"]
         self._taken_at = {name: row[name] for name in ("mono_ns", "ts_ns")}
         first = self._source is None
-        if first and kind == "start":
+        if kind == "start" and (first or self._closed):
+            if not first:
+                self._renew()
             self._source, self._client = source, row["client"]
             self.last_error = ""
             self.topics, self.pattern = tuple(row["topics"]), row["config"].get("pattern")
-            if row["config"].get("protocol") == "consumer":  # of a group in which the broker assigns
-                self.config = replace(self.config, client=CONFLUENT_CONSUMER)
+            by_broker = row["config"].get("protocol") == "consumer"  # of a group in which the broker assigns
+            self.config = replace(self.config, client=CONFLUENT_CONSUMER if by_broker else self._asked_client)
         elif kind == "start" and source == self._source:  # the process has replaced its program
             self._source = (path, None)
         if kind == "error":  # the recorder's last word
@@ -221,8 +241,23 @@ class ServiceProcess(MemberProcess):
                 given["config"] = {**row["config"], **self._promised}
             self.take(self._writer.write(**{**given, "client": self._client}))
             self._compare(row)
+            if kind == "stop":  # its client may call no callback: from now on it is in no generation
+                self._closed = True
+                self.end_consumer()
         elif not first:
             self._object("SecondConsumer", _SECOND)
+
+    def _renew(self) -> None:
+        """The member's next incarnation begins: the process makes a consumer after it has closed the one before."""
+        self._writer.close()
+        config, number = self.config, self._next_incarnation()
+        history = Path(config.history).with_name(f"{file_stem(config.group, config.member, number)}.jsonl")
+        self.config = replace(config, incarnation=number, history=str(history))
+        self._writer, self._closed = self._new_writer(), False
+        self._read_to.clear()
+        self._committed_to.clear()
+        if self.via is not None:
+            self.via.admit(config.member, config.group, number)
 
     def _compare(self, row: Mapping[str, Any]) -> None:
         """Object to commits that advance further than what it was seen reading: a framework may bypass its client."""

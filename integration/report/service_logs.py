@@ -62,7 +62,7 @@ def _places(folder: Path, verdict: Verdict, groups: Collection[str]) -> Mapping[
         own: dict[Path, Event | None] = {}
         for witness in violation.witnesses:
             if witness.member and witness.group in groups:
-                path = folder / f"{file_stem(witness.group, witness.member, witness.incarnation)}.log"
+                path = _log_of(folder, witness)
                 if witness.log_bytes is not None:
                     own[path] = witness
                 elif path.is_file():
@@ -71,6 +71,13 @@ def _places(folder: Path, verdict: Verdict, groups: Collection[str]) -> Mapping[
             if places.get(path) is None:
                 places[path] = event
     return {path: event for path, event in places.items() if path.is_file()}
+
+
+def _log_of(folder: Path, witness: Event) -> Path:
+    """The log of a witness's process: it has the number of the first consumer that the process made."""
+    stems = (file_stem(witness.group, witness.member, number) for number in range(witness.incarnation, -1, -1))
+    paths = [folder / f"{stem}.log" for stem in stems]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _lines(path: Path, begin: int, end: int) -> list[str]:

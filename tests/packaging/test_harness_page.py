@@ -21,6 +21,7 @@ from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
+from tests.support import faults_page
 from tests.support.cli import valid
 from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
@@ -104,6 +105,11 @@ def test_a_worker_of_the_page_passes_as_a_service(word: str, kafka_broker: Broke
 
     laws = json.loads(said)["laws"]
     assert {"O1", "O3", "O4", "C1", "C2", "C3", "E1"} <= {law for law, times in laws.items() if times}
+
+
+def test_the_faults_of_the_page_are_those_that_are_planted() -> None:
+    assert faults_page.FILE.read_text("utf-8") == faults_page.page(), "write it: python -m tests.support.faults_page"
+    assert len(list(faults_page.rows())) == 12
 
 
 def pytest_of(folder: Path, broker: Broker, code: str, test: str, exit_code: int = 0) -> str:

@@ -114,6 +114,9 @@ def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
 def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckBody]], findings: Findings) -> None:
     """C2: an owner begins at the committed offset, never goes back and skips no record.
 
+    One that gets a partition back, which nobody else owned meanwhile, may go on where it had stopped: kafka-python
+    keeps the position of a partition that an eager rebalance gives back.
+
     C4: when a topic-partition changes hands, only consumed records that were not yet committed are consumed again.
 
     After a truncation (``truncated``), the first read from the log's new end may go back behind lost offsets that were
@@ -125,15 +128,22 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckB
     rewound = _rewound(record)
     commits, rereads = _commits(record), _rereads(record)
     read: dict[TopicPartition, int] = {}  # highest offset consumed by earlier intervals
+    left: dict[TopicPartition, tuple[MemberKey, int]] = {}  # who owned it last, and the next offset that it would read
     for span in sorted(record.spans, key=lambda s: s.interval.start_ns):
         mine = runs.get((span.owner, span.tp, span.interval.start_ns))
+        last = left.pop(span.tp, None)
+        stopped_at = last[1] if last is not None and last[0] == span.owner else None
         if not mine:
+            if stopped_at is not None:
+                left[span.tp] = span.owner, stopped_at
             continue
+        left[span.tp] = span.owner, mine[-1].last + 1
         findings.judged("C2")
         lost = rereads.get(span.tp, ())
         allowed = _committed(commits[span.tp], span.interval.start_ns, mine[0].event.mono_ns)
         if allowed:
-            if mine[0].first not in {c.offset for c in allowed} and not _excused(lost, mine[0], allowed[-1].offset):
+            starts = {stopped_at, *(c.offset for c in allowed)}
+            if mine[0].first not in starts and not _excused(lost, mine[0], allowed[-1].offset):
                 message = (
                     f"{span.interval.member} began to consume {named(span.tp)} at offset {mine[0].first}, "
                     f"but {allowed[-1].offset} was committed"

@@ -42,6 +42,9 @@ def committing(member: RecordedMember, offsets: Any) -> Steps:
 
 def giving_up(member: RecordedMember, name: str, partitions: Any) -> Steps:
     """A member revokes or loses partitions while the client does its part."""
+    partitions = member.kept(partitions)
+    if not partitions:
+        return
     member.callback(name, "begin", partitions)
     yield
     member.callback(name, "end", partitions)

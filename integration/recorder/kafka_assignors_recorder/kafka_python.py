@@ -36,7 +36,7 @@ def _start(member: RecordedMember, coordinator: Any) -> None:
 def _preparing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> Steps:
     """A rebalance begins: an eager member gives up all partitions; a removed member has lost them."""
     _start(member, coordinator)
-    before, lost = _owned(coordinator), coordinator._generation.is_lost()
+    before, lost = member.kept(_owned(coordinator)), coordinator._generation.is_lost()
     yield
     gone = before if lost or _eager(coordinator) else before - _owned(coordinator)
     if gone and _silent(coordinator):

@@ -117,6 +117,7 @@ class RecordedMember:
         self._number, self._pid = file.number(), os.getpid()
         self.generation, self._member_id = -1, ""
         self._started = self._failed = False
+        self._given_up: set[Any] = set()
         self.pending: Any = []
         self.limit = self._step = 1
         self._checked_ns = self._flushed_ns = self._last_ns = 0
@@ -179,7 +180,13 @@ class RecordedMember:
 
     def callback(self, name: str, edge: str, partitions: Any) -> None:
         """A rebalance callback begins or ends, or would if the service had set one."""
+        places = {(tp[0], tp[1]) for tp in partitions}
+        self._given_up = self._given_up - places if name == "assigned" else self._given_up | places
         self.tell(f"{name}_{edge}", generation=self.generation, partitions=_rows(partitions))
+
+    def kept(self, partitions: Any) -> set[Any]:
+        """Those that it has not given up since they were assigned: a client lists them until its next assignment."""
+        return {tp for tp in partitions if (tp[0], tp[1]) not in self._given_up}
 
     def commit(self, edge: str, offsets: Any, since_ns: int | None = None, **error: str) -> None:
         """A commit begins, is accepted or is refused.

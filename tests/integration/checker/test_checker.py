@@ -235,6 +235,35 @@ def test_what_the_harness_gave_up_on_is_never_true(kind: str) -> None:
     assert len(verdict.unknown) == 1
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (["commit_fail"], "; the last commit of a for t-0 was refused: TooLarge: 5,000 bytes"),
+        (["commit_ok", "commit_fail"], "; the last commit of a for t-0 was refused: TooLarge: 5,000 bytes"),
+        (["commit_fail", "elsewhere"], "; the last commit of a for t-0 was refused: TooLarge: 5,000 bytes"),
+        (["elsewhere fails"], ""),
+        (["commit_fail", "commit_ok"], ""),
+        (["commit_fail", "stop"], ""),
+        ([], ""),
+    ],
+)
+def test_records_that_are_left_are_told_with_the_commit_that_was_refused(told: list[str], words: str) -> None:
+    """A service may swallow the error and read on: nothing else tells why its group stays behind."""
+    story = Story("range").start("a", "b").round().records(7)
+    place = {"topic": "t", "partition": 0, "offset": 3}
+    for kind in told:
+        more = {"error": "TooLarge: 5,000 bytes"} if kind in ("commit_fail", "elsewhere fails") else {}
+        elsewhere = {**place, "partition": 1}
+        fields = {"stop": {}, "elsewhere": {"offsets": [elsewhere]}, "elsewhere fails": {"offsets": [elsewhere]}}
+        name = {"elsewhere": "commit_ok", "elsewhere fails": "commit_fail"}.get(kind, kind)
+        story.tell(name, "member", "a", **fields.get(kind, {"offsets": [place]}), **more)
+    story.tell("not_drained", waited_s=40, left=[{**place, "end": 5}])
+    story.tell("commit_fail", "member", "b", offsets=[place], error="later")
+
+    (reason,) = (reason for reason in check(story.history).unknown if "left" in reason)
+    assert reason == f"group 'g' had 2 records left after 40 s, in t-0{words}"
+
+
 def test_what_the_harness_waited_for_is_told() -> None:
     assert check(given_up().history).unknown == (
         "group 'g' was not stable after 40 s; due: nobody owns t[0]",

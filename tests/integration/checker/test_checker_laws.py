@@ -98,6 +98,29 @@ def test_a_start_without_a_commit_follows_the_reset_policy() -> None:
     assert "C3" in broken(check(story.drain().history))
 
 
+@pytest.mark.parametrize(
+    ("further", "between", "lawful"), [(0, False, True), (1, False, False), (-1, False, False), (0, True, False)]
+)
+def test_a_partition_that_comes_back_is_read_on_from_where_its_owner_had_stopped(
+    further: int, between: bool, lawful: bool
+) -> None:
+    """It has read more than it has committed. That is no begin elsewhere, unless somebody else owned it meanwhile."""
+    story = Story(topics={"t": 2}).start("a").round().records(8).consume().records(8).consume(commit=False).wait(200)
+    stopped = dict(story._position)
+    if between:
+        story.start("b").round().stop("b")
+    story.round()
+    story._position.update({place: offset + further for place, offset in stopped.items()})
+    verdict = check(story.records(8).consume().history)
+
+    assert verdict.checked["C2"] == 4
+    assert ("C2" not in broken(verdict)) == lawful
+    if lawful:
+        assert verdict.value is True
+    else:
+        assert "began to consume" in broken(verdict)["C2"]
+
+
 def test_a_leader_that_saw_less_is_a_reason_for_another_round() -> None:
     story = twice(EAGER)
     story.change("assign_begin", set_(topics={"t": 4}), nth=1)

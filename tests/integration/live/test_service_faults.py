@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -15,30 +16,55 @@ from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.report.service_view import ServiceView, service_view
 from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.actions import Pause, PauseAtWork
+from kafka_assignors.integration.scenario.catalogue import Step
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
-from tests.support.live.services import BROKER_ASSIGNED, FAULTS, PROGRAMS, PROGRAMS_OF_BROKER, SOUND
+from tests.support.live.services import (
+    BROKER_ASSIGNED,
+    CHANCY,
+    FAULTS,
+    PROGRAMS,
+    PROGRAMS_OF_BROKER,
+    SOUND,
+    TWINS,
+    Fault,
+    anew,
+    in_transactions,
+)
 from tests.support.pages import PAGES
 
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.source("the documentation of kafka-python's, confluent-kafka's and aiokafka's consumers"),
 ]
-FOUND_BY = {"seeks back": "C2"}
-"""Fault -> the law that finds it, if it isn't X1."""
+OF_BATCHES = Fault({**PROGRAMS, **PROGRAMS_OF_BROKER}, "works on one batch after the other")
 
 
-def played(client: str, fault: str, broker: Broker, folder: Path) -> tuple[GroupResult, ServiceView]:
-    """The verdict of churn with processes of a client's service."""
+def at_work(step: Step) -> Step:
+    """A step that pauses a process while it has records that it has not committed."""
+    pauses = (PauseAtWork(action.member) if isinstance(action, Pause) else action for action in step.actions)
+    return replace(step, actions=tuple(pauses))
+
+
+def played(client: str, name: str, fault: Fault, broker: Broker, folder: Path) -> tuple[GroupResult, ServiceView]:
+    """The verdict of a fault's scenario with processes of a client's service, which has the fault of that name."""
     worker = folder / "worker.py"
-    worker.write_text({**PROGRAMS, **PROGRAMS_OF_BROKER}[client], "utf-8")
-    command = (sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{output}", fault)
-    what = of_service(SCENARIOS["churn"], {f"{folder.name}-orders": 6}, output=(f"{folder.name}-done", 3))
+    worker.write_text(fault.programs[client], "utf-8")
+    command = (sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{output}", name)
+    scenario = SCENARIOS[fault.scenario]
+    what = of_service(
+        replace(scenario, steps=fault.steps or scenario.steps),
+        {f"{folder.name}-orders": 6},
+        output=(f"{folder.name}-done", 3),
+    )
+    what = replace(what, steps=tuple(map(at_work, what.steps)))
     with Sandbox(broker.connection) as sandbox:
         ran = run_scenario(
-            what, broker, folder / "history", "run", sandbox=sandbox, group=f"billing-{folder.name}", timeout_s=90,
-            service=Service(command, exactly_once=fault == "sends an output again"),
+            what, broker, folder / "history", "run", sandbox=sandbox,
+            group=f"billing-{folder.name}", timeout_s=fault.timeout_s,
+            service=Service(command, exactly_once=fault.exactly_once),
         )  # fmt: skip
     return judged(ran), service_view(History.load(ran.folder))
 
@@ -55,7 +81,7 @@ def laws_of(client: str, word: str) -> set[str]:
 # long: a kill rests for the session that the broker sets
 @pytest.mark.parametrize("client", [*PROGRAMS, pytest.param(BROKER_ASSIGNED, marks=pytest.mark.long)])
 def test_a_sound_service_is_true_by_the_laws_of_the_page(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
-    result, view = played(client, SOUND, kafka_broker, tmp_path)
+    result, view = played(client, SOUND, OF_BATCHES, kafka_broker, tmp_path)
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
@@ -69,15 +95,51 @@ def test_a_sound_service_is_true_by_the_laws_of_the_page(client: str, kafka_brok
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("client", PROGRAMS)
-def test_a_fault_is_found(client: str, fault: str, kafka_broker: Broker, tmp_path: Path) -> None:
-    result, view = played(client, fault, kafka_broker, tmp_path)
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [(client, name) for name in TWINS for client in FAULTS[name].programs if (client, name) != CHANCY],
+)
+def test_a_service_without_the_fault_is_true(client: str, name: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    """It is played and judged as the one with the fault: by the same promise, for the same time."""
+    result, view = played(client, SOUND, replace(FAULTS[name], timeout_s=90), kafka_broker, tmp_path)
 
-    assert FOUND_BY.get(fault, "X1") in {violation.law for violation in result.verdict.violations}, result.gave_up
-    if fault == "seeks back":
-        assert view.furthest_back > 0
-    elif fault == "sends an output again":
-        assert view.several_outputs
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    assert verdict.checked["X1"] == view.sent > 100
+    assert (view.unread, view.without_output, view.unclosed) == (0, 0, ())
+    if FAULTS[name].exactly_once:
+        assert view.several_outputs == 0
+    if name == anew.UNCLOSED:
+        events = History.load(tmp_path / "history").events
+        assert {event.incarnation for event in events if event.kind == "start"} == {0, 1}
+
+
+@pytest.mark.long
+def test_outputs_and_offsets_in_one_transaction_are_exactly_once(kafka_broker: Broker, tmp_path: Path) -> None:
+    """Also after a kill, as the page advises."""
+    fault = Fault(in_transactions.PROGRAMS, "works in transactions", exactly_once=True)
+    result, view = played("confluent-kafka", SOUND, fault, kafka_broker, tmp_path)
+
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    assert verdict.checked["X1"] == view.sent > 100
+    assert (view.without_output, view.several_outputs) == (0, 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("client", "name"), [(client, name) for name in FAULTS for client in FAULTS[name].programs])
+def test_a_fault_is_found(client: str, name: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    fault = FAULTS[name]
+    law = fault.otherwise.get(client, fault.found_by)
+    result, view = played(client, name, fault, kafka_broker, tmp_path)
+
+    verdict = result.verdict
+    assert verdict.value is (False if law else None), (verdict.violations, verdict.unknown, result.gave_up)
+    if fault.unknown:
+        assert any(fault.unknown in reason for reason in verdict.unknown), (verdict.unknown, result.gave_up)
     else:
-        assert view.without_output
+        assert law in {violation.law for violation in verdict.violations}, (verdict.violations, result.gave_up)
+    if law == "X1":
+        assert view.several_outputs if fault.exactly_once else view.without_output
+    elif law == "C2":
+        assert view.furthest_back > 0

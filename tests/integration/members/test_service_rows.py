@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.integration.checker.laws.findings import Findings
+from kafka_assignors.integration.checker.laws.progress import asked_to_end
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.config import MemberConfig
+from kafka_assignors.integration.members.faults import MemberFaults
+from kafka_assignors.integration.members.running import RunningMembers
 from kafka_assignors.integration.members.service import SERVICE, Service, ServiceProcess
 from kafka_assignors.integration.recorder.kafka_assignors_recorder import LOG
+from kafka_assignors.integration.recording import RunFile
+from tests.support.integration.recorded import Client, adopt, result
 
-SECOND = "its process has a second consumer in the group; one member per process is judged"
+SECOND = (
+    "its process has a second consumer in the group while the first is open; one member per process is judged: close "
+    "the first before the next one joins"
+)
 STRANGE = "its record has lines that the recorder did not write; they are ignored"
 
 
@@ -23,15 +37,15 @@ class Recorded:
     """A service's process, and its record written by hand."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._now_ns = folder, 0
+        self._folder, ticks = folder, count(1)
+        self.now: Callable[[], dict[str, int]] = lambda: dict.fromkeys(("mono_ns", "ts_ns"), next(ticks))
         config = MemberConfig("localhost:1", "g", "m", ("t",), (), str(folder / "m.jsonl"), "run", client=SERVICE)
-        command = (sys.executable, "-c", "import sys; sys.stdin.read()")
-        self.process = ServiceProcess(config, Service(command), folder / "m")
+        command = (sys.executable, "-c", "import signal; signal.pause()")
+        self.process = ServiceProcess(config, Service(command), folder / "m", count(1).__next__)
 
     def write(self, kind: str, consumer: int = 0, pid: int = 7, **fields: Any) -> None:
         """A row of the recorder's."""
-        self._now_ns += 1
-        common = {"mono_ns": self._now_ns, "ts_ns": self._now_ns, "pid": pid, "consumer": consumer}
+        common = {**self.now(), "pid": pid, "consumer": consumer}
         self.line(json.dumps({"kind": kind, **common, **fields}).encode(), pid)
 
     def start(self, consumer: int = 0, pid: int = 7, client: str = "aiokafka", **config: Any) -> None:
@@ -45,13 +59,14 @@ class Recorded:
         with (self._folder / f".m.record.{pid}").open("ab") as file:
             file.write(data + b"\n")
 
-    def events(self) -> list[Event]:
+    def events(self, incarnation: int = 0) -> list[Event]:
         """Those of its history."""
         self.process.catch_up()
-        return [Event.from_json(line) for line in (self._folder / "m.jsonl").read_text().splitlines()]
+        path = self._folder / (f"g.m.{incarnation}.jsonl" if incarnation else "m.jsonl")
+        return [Event.from_json(line) for line in path.read_text().splitlines()]
 
-    def kinds(self) -> list[str]:
-        return [event.kind for event in self.events()]
+    def kinds(self, incarnation: int = 0) -> list[str]:
+        return [event.kind for event in self.events(incarnation)]
 
 
 @pytest.fixture
@@ -101,6 +116,160 @@ def test_a_second_consumer_is_told_and_left_out(
     assert recorded.kinds() == ["start", "generation", "error"]
     assert (recorded.process.generation, recorded.process.last_error) == (4, SECOND)
     assert recorded.process.incomplete == SECOND
+
+
+@pytest.mark.parametrize(
+    "anew",
+    [
+        pytest.param({"consumer": 1}, id="another consumer"),
+        pytest.param({"pid": 9}, id="a consumer of another process"),
+        pytest.param({}, id="another program of the same process"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_consumer_made_anew_is_another_incarnation(anew: dict[str, int], at_once: bool, recorded: Recorded) -> None:
+    place = {"topic": "t", "partition": 0}
+    recorded.start(session_timeout_ms=6000)
+    recorded.generation(4)
+    recorded.write("assigned_end", generation=4, partitions=[place], member_id="first")
+    recorded.write("consume", offsets=[{**place, "first": 0, "last": 4, "count": 5, "bytes": 0}])
+    recorded.write("stop")
+    if not at_once:
+        assert recorded.kinds()[-1] == "stop"
+        assert (recorded.process.generation, recorded.process.member_id) == (-1, None)  # so it is waited for
+        assert (recorded.process.owned, recorded.process.position, recorded.process.at_work) == (set(), {}, False)
+    recorded.start(**anew, client="kafka-python")
+    recorded.generation(5, **anew)
+
+    first, second = recorded.events(), recorded.events(1)
+    assert [event.kind for event in first] == ["start", "generation", "assigned_end", "consume", "stop", "end"]
+    assert [event.kind for event in second] == ["start", "generation"]
+    assert [{(event.incarnation, event.client) for event in events} for events in (first[:-1], second)] == [
+        {(0, "aiokafka")}, {(1, "kafka-python")},
+    ]  # fmt: skip
+    assert recorded.process.named("pause")["incarnation"] == 1
+    assert (recorded.process.generation, recorded.process.incomplete) == (5, "")
+
+
+def test_each_consumer_made_anew_has_its_number(recorded: Recorded) -> None:
+    for consumer in range(4):
+        recorded.start(consumer)
+        recorded.write("stop", consumer)
+
+    assert [recorded.kinds(number) for number in range(4)] == [["start", "stop", "end"]] * 3 + [["start", "stop"]]
+
+
+def test_a_recorded_service_makes_its_consumer_anew(recorded: Recorded, tmp_path: Path) -> None:
+    """From the client's calls to the histories."""
+    client = Client(tmp_path / ".m.record")
+    client.does["complete"] = adopt
+    for number in (1, 2):
+        consumer = client.module.KafkaConsumer()
+        result(consumer._coordinator._on_join_prepare_async(-1, ""))
+        consumer._coordinator._generation.member_id = f"id-{number}"
+        result(consumer._coordinator._on_join_complete_async(number, f"id-{number}", "range", b"\1"))
+        consumer.close()
+
+    histories = [[event for event in recorded.events(number) if event.kind != "end"] for number in (0, 1)]
+    kinds = ["start", "generation", "assigned_begin", "assigned_end", "stop"]
+    assert [[event.kind for event in events] for events in histories] == [kinds, kinds]
+    assert [{event.member_id for event in events} for events in histories] == [{None, "id-1"}, {None, "id-2"}]
+    assert recorded.process.incomplete == ""
+
+
+def test_what_a_closed_consumer_tells_once_there_is_another_is_left_out(recorded: Recorded) -> None:
+    recorded.start()
+    recorded.write("stop")
+    recorded.start(1)
+    recorded.generation(4)
+
+    assert recorded.kinds(1) == ["start", "error"]
+    assert recorded.process.incomplete == SECOND
+
+
+def test_commits_of_a_consumer_made_anew_are_compared_with_what_it_reads(recorded: Recorded) -> None:
+    """Its first commit may be of where another member ended meanwhile; what its predecessor read is none of its."""
+    place = {"topic": "t", "partition": 0}
+    for consumer, offset in enumerate((5, 50)):
+        recorded.start(consumer)
+        recorded.write("commit_begin", consumer, offsets=[{**place, "offset": offset}])
+        recorded.write("stop", consumer)
+    assert (recorded.kinds()[-2:], recorded.process.incomplete) == (["stop", "end"], "")
+    recorded.start(2)
+    recorded.write("consume", 2, offsets=[{**place, "first": 0, "last": 90, "count": 91, "bytes": 0}])
+    recorded.write("stop", 2)
+    recorded.start(3)
+    for offset in (5, 9):
+        recorded.write("commit_begin", 3, offsets=[{**place, "offset": offset}])
+    recorded.events()
+
+    assert "did not see it read" in recorded.process.incomplete
+
+
+def test_a_consumer_made_anew_speaks_its_own_protocol(recorded: Recorded) -> None:
+    recorded.start(client="confluent-kafka", protocol="consumer")
+    recorded.write("stop")
+    recorded.start(1, client="confluent-kafka")
+    recorded.events()
+
+    assert not recorded.process.config.broker_assigned
+
+
+def test_a_proxy_hears_of_a_consumer_made_anew(recorded: Recorded) -> None:
+    """Its faults name the incarnation that they hit."""
+    admitted: list[tuple[object, ...]] = []
+    proxy = SimpleNamespace(admit=lambda *given: admitted.append(given))
+    recorded.process.via = proxy  # type: ignore[assignment]
+    recorded.start()
+    recorded.write("stop")
+    recorded.start(1)
+    recorded.events()
+
+    assert admitted == [("m", "g", 1)]
+
+
+@pytest.mark.parametrize("fault", ["kill", "pause", "pause too early", "stop"])
+def test_a_member_that_makes_its_consumer_anew_ends_and_fails_under_its_last_number(
+    fault: str, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history has no gap, and law E1 finds each end where it belongs."""
+
+    def renew() -> None:
+        recorded.write("stop")
+        recorded.start(1)
+
+    recorded.now = lambda: {"mono_ns": time.monotonic_ns(), "ts_ns": time.time_ns()}
+    recorded.start()
+    recorded.events()
+    with RunFile(tmp_path / "g.harness.jsonl", "run", "harness", group="g") as writer:
+        members = RunningMembers("g", writer)
+        members.by_name["m"] = recorded.process
+        if fault == "pause too early":
+            pause = recorded.process.pause
+            monkeypatch.setattr(recorded.process, "pause", lambda: (renew(), pause()))
+        else:
+            renew()
+        if fault == "stop":
+            recorded.process.terminate()
+        elif fault != "kill":
+            MemberFaults(members).pause("m")
+            MemberFaults(members).resume("m")
+        if fault == "stop":
+            members.ended("m", 30)
+        else:
+            MemberFaults(members).kill("m")
+
+    history = History.load(tmp_path)
+    assert history.problems == ()
+    hits = [(event.kind, event.data["fault"], event.incarnation) for event in history.events if "fault" in event.data]
+    early = [("fault_begin", "pause", 0), ("fault_end", "pause", 0)] if fault == "pause too early" else []
+    paused = [("fault_begin", "pause", 1), ("fault_end", "pause", 1)] if fault.startswith("pause") else []
+    killed = [("fault_begin", "kill", 1), ("fault_end", "kill", 1)] if fault != "stop" else []
+    assert hits == early + paused + killed
+    assert [event.incarnation for event in history.events if event.kind == "exit"] == [1]
+    findings = Findings(checked={"E1": 0})
+    asked_to_end(RunRecord.of(history).groups["g"], findings)
+    assert (findings.violations, findings.unknown, findings.checked["E1"]) == ([], [], 1)
 
 
 def test_the_first_consumer_goes_on(recorded: Recorded) -> None:
@@ -198,8 +367,9 @@ def test_a_process_prints_unbuffered_into_a_log_that_its_recorder_measures(tmp_p
     config = MemberConfig("localhost:1", "g", "m", ("t",), (), str(tmp_path / "m.jsonl"), "run", client=SERVICE)
     names = (LOG, "PYTHONUNBUFFERED")
     process = ServiceProcess(
-        config, Service((sys.executable, "-c", f"import os; print(*map(os.environ.get, {names}))")), tmp_path / "m"
-    )
+        config, Service((sys.executable, "-c", f"import os; print(*map(os.environ.get, {names}))")), tmp_path / "m",
+        count(1).__next__,
+    )  # fmt: skip
     process.end(30)
 
     assert process.output.read_text() == f"{process.output} 1\n"

@@ -189,6 +189,20 @@ def test_a_member_gives_up_all_partitions(method: str, client: Client) -> None:
     assert client.events() == [("revoke_begin", [1]), ("revoke_end", [1])]
 
 
+def test_what_was_given_up_for_a_rebalance_is_not_given_up_again(client: Client) -> None:
+    """The service unsubscribes before the rebalance has ended."""
+    consumer = client.consumer()
+
+    CALLS["prepare"](consumer)
+    CALLS["unsubscribe"](consumer)
+    CALLS["complete"](consumer)
+    CALLS["unsubscribe"](consumer)
+
+    assert [kind for kind, _ in client.events()] == [
+        "revoke_begin", "revoke_end", "generation", "assigned_begin", "assigned_end", "revoke_begin", "revoke_end",
+    ]  # fmt: skip
+
+
 def test_a_commit_is_accepted_or_refused(client: Client) -> None:
     consumer, answers = client.consumer(), iter([None, ValueError("no")])
 

@@ -252,7 +252,9 @@ def test_a_service_does_the_same(
     assert len(recorded) > 6
     (path,) = tmp_path.glob("record.*")
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    numbers = sorted({row["consumer"] for row in rows})
+    consumers = [row["consumer"] for row in rows]
+    assert consumers == sorted(consumers)  # each is closed before the next one is made
+    numbers = sorted(set(consumers))
     kinds = {number: [row["kind"] for row in rows if row["consumer"] == number] for number in numbers}
     assert [(of[0], of[-1], "error" in of) for of in kinds.values()] == [("start", "stop", False)] * len(kinds)
     assert {row["client"] for row in rows if row["kind"] == "start"} == {client}

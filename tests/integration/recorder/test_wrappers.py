@@ -218,6 +218,21 @@ def test_without_a_listener_the_subscription_tells(protocol: Protocol, expected:
     assert [row["generation"] for row in client.rows() if "assigned" in row["kind"]] == [2, 2]
 
 
+@pytest.mark.parametrize("method", ["prepare", "close_prepare", "unsubscribe"])
+def test_what_was_given_up_for_a_rebalance_is_not_given_up_again(method: str, client: Client) -> None:
+    """A rebalance that does not end before the service closes: the client lists the partitions until the next join."""
+    consumer = client.consumer(owned=b"\1\2", protocol=Protocol.EAGER)
+    client.does["complete"] = adopt
+
+    CALLS["prepare"](consumer)
+    CALLS[method](consumer)
+    assert client.events() == [("revoke_begin", [1, 2]), ("revoke_end", [1, 2])]
+    CALLS["complete"](consumer)
+    client.forget()
+    CALLS[method](consumer)
+    assert client.events() == [("revoke_begin", [1]), ("revoke_end", [1])]
+
+
 @pytest.mark.parametrize("protocol", Protocol)
 def test_with_a_listener_its_calls_alone_are_told(protocol: Protocol, client: Client) -> None:
     consumer = client.consumer(owned=b"\1\2", protocol=protocol, listener=object())

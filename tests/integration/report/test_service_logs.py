@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import Verdict, Violation
 from kafka_assignors.integration.report.service_logs import log_lines
@@ -63,6 +65,16 @@ def test_without_an_event_of_its_own_a_process_shows_its_last_lines(tmp_path: Pa
     said = list(log_lines(tmp_path, verdict((witness("m1", incarnation=1, src="harness"),)), [GROUP]))
 
     assert said == [f"m1 printed last, to {path}:", *(f"  line {number:02}" for number in range(10, 20))]
+
+
+@pytest.mark.parametrize(("incarnation", "log"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4)])
+def test_a_consumer_made_anew_prints_to_the_log_of_its_process(incarnation: int, log: int, tmp_path: Path) -> None:
+    """A process's log has the number of its first consumer: here the second process made three."""
+    paths = {number: printed(tmp_path, "m1", f"process {number}", incarnation=number) for number in (0, 1, 4)}
+
+    said = list(log_lines(tmp_path, verdict((witness("m1", 0, incarnation=incarnation),)), [GROUP]))
+
+    assert said[0].endswith(f", to {paths[log]}:")
 
 
 def test_an_event_of_its_own_is_shown_although_the_law_before_had_none(tmp_path: Path) -> None:

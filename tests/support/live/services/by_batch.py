@@ -1,19 +1,13 @@
-"""Services as users write them, one per client, each sound or with a fault that is planted in it.
-
-Each takes broker, group, topic, output topic and fault. It works a while on each record, writes an output, and commits.
-"""
+"""A service that works on one batch after the other, sends the outputs, and commits."""
 
 from __future__ import annotations
 
-SOUND = "none"
-FAULTS = (
-    "commits before it works",
-    "commits by itself while a thread works",
-    "loses the batch in flight",
-    "sends outputs after the commit",
-    "sends an output again",
-    "seeks back",
-)
+EARLY = "commits before it works"
+BY_ITSELF = "commits by itself while a thread works"
+IN_FLIGHT = "loses the batch in flight"
+LATE_OUTPUTS = "sends outputs after the commit"
+TWICE = "sends an output again"
+SEEKS = "seeks back"
 
 _BEGIN = """
 import signal, sys, time
@@ -210,11 +204,3 @@ PROGRAMS = {
     "kafka-python": _BEGIN + _KAFKA_PYTHON, "confluent-kafka": _BEGIN + _CONFLUENT, "aiokafka": _BEGIN + _AIOKAFKA,
 }  # fmt: skip
 """Client -> the service's program."""
-
-BROKER_ASSIGNED = "confluent-kafka, `group.protocol=consumer`"
-"""The same in a group in which the broker assigns, and sets the timeouts."""
-PROGRAMS_OF_BROKER = {
-    BROKER_ASSIGNED: PROGRAMS["confluent-kafka"]
-    .replace('"session.timeout.ms": SESSION_MS,', '"group.protocol": "consumer",')
-    .replace('"heartbeat.interval.ms": BEAT_MS, ', "")
-}
