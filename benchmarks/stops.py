@@ -171,7 +171,7 @@ class _Change:
             "stop_ms": max((cost.stop_ms for cost in self.costs), default=0.0),
             "generations": sum(cost.generations for cost in self.costs),
             "moves": moves,
-            "duplicates": sum(cost.duplicates for cost in self.costs),
+            "duplicates": sum(cost.duplicates or 0 for cost in self.costs),
             **excess,
             **spread(self.delays),
         }

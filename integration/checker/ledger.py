@@ -14,7 +14,7 @@ from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import Event, EventsByKind, generation_in
+from kafka_assignors.history.events import WIRE, Event, EventsByKind, generation_in
 from kafka_assignors.history.events.bodies import (
     AckBody,
     AdminChangeBody,
@@ -320,6 +320,11 @@ class GroupRecord:
     def starts(self) -> dict[Process, Event[StartBody]]:
         """(member name, incarnation) -> its ``start`` event."""
         return {(e.member, e.incarnation): e for e in self.events.of(StartBody)}
+
+    @cached_property
+    def on_wire(self) -> frozenset[Process]:
+        """The processes that are seen on their connections alone (`WIRE`)."""
+        return frozenset(process for process, start in self.starts.items() if start.client == WIRE)
 
     def cooperative(self, process: Process) -> bool:
         """Whether a process rebalances incrementally: it offers only cooperative assignors, or joins with claims.

@@ -115,6 +115,7 @@ class Cost:
         least, needless: Fewest moves needed, and needless moves; None if a rebalance doesn't tell (racks, an assignor
             by work).
         returned: Needless revokes.
+        duplicates: Records read again; None: of a process only its connections were seen.
         asked: Whether only scenario actions changed the membership: not, for example, a session missed on a busy
             machine.
         killed: Whether a member was killed, so that the stop contains its session timeout.
@@ -134,7 +135,7 @@ class Cost:
     least: int | None
     needless: int | None
     returned: int
-    duplicates: int
+    duplicates: int | None
     asked: bool
     killed: bool
     first: bool
@@ -189,7 +190,7 @@ def costs(record: GroupRecord, rebalances: Sequence[Rebalance]) -> list[Cost]:
             least=_sum(rebalance.fewest for rebalance in mine),
             needless=_sum(rebalance.needless for rebalance in mine),
             returned=sum(rebalance.returned for rebalance in mine),
-            duplicates=again[begin],
+            duplicates=None if record.on_wire else again[begin],
             asked=transition.asked,
             killed=any(isinstance(e.body, FaultBeginBody) and e.body.fault == "kill" for e in transition.triggers),
             first=transition.before is None,

@@ -344,8 +344,9 @@ def _figures(verdict: Verdict) -> dict[str, Any]:
     steps = verdict.measures["steps"]
     running = [step for step in steps if not step["first"]]
     least, needless = ([step[name] for step in running] for name in ("least", "needless"))
-    sums = {name: sum(step[name] for step in running) for name in ("rebalances", "moves", "returned")}
-    sums["duplicates"] = sum(step["duplicates"] for step in steps)
+    sums: dict[str, Any] = {name: sum(step[name] for step in running) for name in ("rebalances", "moves", "returned")}
+    again = [step["duplicates"] for step in steps]
+    sums["duplicates"] = None if None in again else sum(again)
     above_least = None if None in least else sums["moves"] - sum(least)
     waits = {name: round(ms) for name, ms in verdict.measures["delays_ms"].items()}
     return {

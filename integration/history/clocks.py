@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import WIRE, Event
 
 APART_MS = 250
 """Largest accepted offset of one process's clocks from the others'; reading both takes time on a busy machine."""
@@ -24,8 +24,8 @@ MOVED_MS = 20
 """If wall minus monotonic varies by more than this, the wall clock was set or slewed."""
 _MS = 1_000_000
 _SAMPLES, _NEAREST = 200, 7
-_CLIENTS = (None, "kafka-python", "aiokafka", "confluent-kafka")
-"""Clients whose members read both clocks."""
+_CLIENTS = (None, "kafka-python", "aiokafka", "confluent-kafka", WIRE)
+"""Clients whose members, or whoever tells of them, read both clocks."""
 
 
 class _Sample(NamedTuple):

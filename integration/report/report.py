@@ -294,7 +294,7 @@ COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("moves", lambda row: str(row.moves)),
     ("at least", lambda row: "-" if row.least is None else str(row.least)),
     ("needless revokes", lambda row: str(row.returned)),
-    ("read twice", lambda row: str(row.duplicates)),
+    ("read twice", lambda row: "-" if row.duplicates is None else str(row.duplicates)),
     ("stop at the kill", lambda row: _ms(row.killed_ms)),
 )
 """Columns of the assignors side by side: head, and a row's cell."""

@@ -37,7 +37,7 @@ class Row(NamedTuple):
         least: The fewest moves that these rebalances need; None if a step doesn't tell it.
         needless: Needless moves; None if a step doesn't tell them.
         returned: Needless revokes: partitions that their member gave up and got back.
-        duplicates: Records read twice.
+        duplicates: Records read twice; None: what a process reads was not seen.
     """
 
     assignor: str
@@ -53,7 +53,7 @@ class Row(NamedTuple):
     least: int | None
     needless: int | None
     returned: int
-    duplicates: int
+    duplicates: int | None
 
 
 def row_of(group: Judged) -> Row:
@@ -63,6 +63,7 @@ def row_of(group: Judged) -> Row:
     planned = [step for step in steps if not (step["killed"] or step["first"])]
     running = [step for step in steps if not step["first"]]
     needed, needless = ([step[name] for step in running] for name in ("least", "needless"))
+    again = [step["duplicates"] for step in steps]
     return Row(
         group.assignor,
         group.title,
@@ -77,7 +78,7 @@ def row_of(group: Judged) -> Row:
         None if None in needed else sum(needed),
         None if None in needless else sum(needless),
         sum(step["returned"] for step in running),
-        sum(step["duplicates"] for step in steps),
+        None if None in again else sum(again),
     )
 
 

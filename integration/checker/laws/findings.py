@@ -12,6 +12,8 @@ MS = 1_000_000
 BEAT_MS = 300
 """The harness's heartbeat interval. Laws' limits include it; members with a longer one get the difference on top."""
 SHOWN = 5
+ON_WIRE = "its process is seen on its connections alone, which do not show "
+"""Why a law is not judged of such a process; what is not shown follows."""
 
 
 @dataclass(frozen=True)

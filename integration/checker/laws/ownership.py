@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 
 from kafka_assignors.core.group import TopicPartition
@@ -12,6 +12,7 @@ from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import (
     AssignedBeginBody,
+    CommitBeginBody,
     GenerationBody,
     LostBeginBody,
     PartitionsBody,
@@ -20,13 +21,13 @@ from kafka_assignors.history.events.bodies import (
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
-from ..ledger import Generation, GroupRecord
+from ..ledger import Generation, GroupRecord, Process
 from ..planned import Limit, Planned
 from ..rebalance_costs import named_steps
 from ..reconciliation import Current
 from ..slack import SLACK_NS, surely_before
 from .excuses import excuses, zombie_of
-from .findings import MS, Findings, all_named, named
+from .findings import MS, ON_WIRE, Findings, all_named, named
 
 TELL_LOSSES = ("confluent-consumer", "confluent-kafka")
 """Clients of KIP-848 groups that report a loss as a loss. Java's tool calls the revoke callback for both."""
@@ -38,23 +39,49 @@ def one_owner_in_time(record: GroupRecord, findings: Findings) -> None:
     """O1 and R1: intervals of one topic-partition at different processes do not overlap; a revoke precedes the assign.
 
     Each interval is compared with all that are open when it begins, except where a member could not know (`excuses`).
+    Of a process that is seen on its connections alone, an interval has the longest time for which it may have owned the
+    partition. If it overlaps another, only a commit shows that the process still had the partition.
     """
     excused = excuses(record)
+    commits = _commits_begun(record)
     for _, rows in groupby(record.spans, key=lambda span: span.tp):
         open_: list[Span] = []
         before: Span | None = None  # the interval that ended last
         for span in rows:
             open_ = [open_span for open_span in open_ if open_span.interval.end_ns > span.interval.start_ns]
-            if before is not None and before.owner != span.owner:
+            double = [other for other in open_ if other.owner != span.owner and zombie_of(other, span, excused) is None]
+            unproven = [other for other in double if _unproven(record, other, span, commits)]
+            if unproven:
+                findings.not_judged("O1", ON_WIRE + "when it stopped to read a partition that it had lost")
+            elif before is not None and before.owner != span.owner:
                 findings.judged("O1")
                 if before.interval.end_kind == "revoked":
                     findings.judged("R1")
-            for other in open_:
-                if other.owner != span.owner and zombie_of(other, span, excused) is None:
+            for other in double:
+                if other not in unproven:
                     _double(other, span, findings)
             open_.append(span)
             if before is None or span.interval.end_ns >= before.interval.end_ns:
                 before = span
+
+
+def _commits_begun(record: GroupRecord) -> dict[tuple[Process, TopicPartition], list[int]]:
+    """When the processes that are seen on their connections alone began to commit for a partition, monotonic ns."""
+    times: dict[tuple[Process, TopicPartition], list[int]] = defaultdict(list)
+    for event in record.events.of(CommitBeginBody):
+        if (process := (event.member, event.incarnation)) in record.on_wire:
+            for row in event.body.offsets:
+                times[process, row.tp].append(event.mono_ns)
+    return times
+
+
+def _unproven(
+    record: GroupRecord, one: Span, other: Span, commits: Mapping[tuple[Process, TopicPartition], list[int]]
+) -> bool:
+    """Whether nothing shows that the owner of `one`, seen on its connections alone, still had it in `other`'s time."""
+    process = one.owner[1:]
+    from_ns, to_ns = other.interval.start_ns, min(one.interval.end_ns, other.interval.end_ns)
+    return process in record.on_wire and not any(from_ns <= ns <= to_ns for ns in commits.get((process, one.tp), ()))
 
 
 def _double(one: Span, other: Span, findings: Findings) -> None:
@@ -145,7 +172,8 @@ def true_claims(record: GroupRecord, findings: Findings) -> None:
 
     A false claim keeps a partition from every other member. A member's first event in a generation shows what it owned
     when it joined, because nothing has changed since. In a KIP-848 group a member acknowledges a revocation, by which
-    the coordinator may give the partition on, only after it revoked.
+    the coordinator may give the partition on, only after it revoked. A process that is seen on its connections alone is
+    judged by what it claims and was never given or had lost: what it claims no longer, it may still own.
     """
     _true_acknowledgements(record, findings)
     events = record.events.of(GenerationBody, AssignedBeginBody, RevokeBeginBody, LostBeginBody)
@@ -173,6 +201,11 @@ def _compare_claims(
     except WireError as error:
         findings.unknown.append(f"R6: a subscription of generation {generation.number} can't be read: {error}")
         return
+    if (event.member, event.incarnation) in record.on_wire:
+        if not claims:
+            findings.not_judged("R6", ON_WIRE + "what it owns and does not claim")
+            return
+        owned_partitions = owned_partitions & claims
     findings.judged("R6")
     if claims != owned_partitions:
         message = (

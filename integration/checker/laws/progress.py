@@ -31,7 +31,7 @@ from kafka_assignors.history.timeline import Span
 from ..ledger import Generation, GroupRecord, Process
 from ..slack import SLACK_MS, around, surely_before
 from .excuses import fencings
-from .findings import MS, Findings, all_named
+from .findings import MS, ON_WIRE, Findings, all_named
 
 STANDSTILL_MS = 30_000
 """Time beyond the session that a group left alone may need to reach its next state."""
@@ -158,8 +158,12 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
 
     A process's callbacks do not overlap: each ends with the partitions with which it began, before the next one begins.
     Completeness is judged at a member's next adoption, when the group is stable, and where it is left alone. P1: when
-    the group is stable, the process to which a partition is assigned owns it by callback.
+    the group is stable, the process to which a partition is assigned owns it by callback. A process that is seen on its
+    connections alone has no callbacks there.
     """
+    for _ in record.on_wire:
+        for law in ("P1", "R8"):
+            findings.not_judged(law, ON_WIRE + "its callbacks")
     events: list[Event] = [*record.events.of(GenerationBody), *record.events.of(CallbackBody)]
     events += [*record.events["stop"], *record.events["exit"], *record.kills, *record.rests]
     owned_partitions: dict[Process, set[TopicPartition]] = defaultdict(set)
@@ -169,16 +173,19 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
     quiet = list(quiet_times(record))
     for event in sorted(events, key=lambda e: (e.mono_ns, e.src, e.seq)):
         process = event.member, event.incarnation
+        if process in record.on_wire and is_of(event, CallbackBody):
+            continue
         while quiet and event.mono_ns >= quiet[0].end_ns:
-            _left_alone(quiet.pop(0), adopted, got, findings)
+            _left_alone(record, quiet.pop(0), adopted, got, findings)
         if is_of(event, StepBody):
             _at_rest(record, event, owned_partitions, adopted, findings)
         elif event.kind in _ENDS:
             adopted.pop(process, None)
             owned_partitions.pop(process, None)
         elif is_of(event, GenerationBody):
-            if process in adopted and adopted[process][0].body.generation != event.body.generation:
-                _all_got(*adopted[process], got[process], event, findings)
+            before = None if process in record.on_wire else adopted.get(process)
+            if before is not None and before[0].body.generation != event.body.generation:
+                _all_got(*before, got[process], event, findings)
             adopted[process] = event, frozenset(event.body.partitions)
             got[process] = set(owned_partitions[process])
         elif is_of(event, CallbackBody):
@@ -195,7 +202,7 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
                     findings.broken("R8", message, event)
                 owned_partitions[process].difference_update(partitions)
     for quiet_time in quiet:
-        _left_alone(quiet_time, adopted, got, findings)
+        _left_alone(record, quiet_time, adopted, got, findings)
 
 
 def _one_by_one(under_way: dict[Process, Event[CallbackBody]], event: Event[CallbackBody], findings: Findings) -> None:
@@ -355,8 +362,7 @@ def _rests_in(
             message = f"the group was stable in generation {generation.number}, but its member {process[0]} had ended"
             findings.broken("P1", message, dead[0], rest)
             continue
-        for law in ("G4", "P1", "R8"):
-            findings.judged(law)
+        findings.judged("G4")
         if generation.by_broker:
             rows = record.reconciliation.between(member_id, *around(rest.mono_ns))
             there = any(not row.removed and row.epoch == generation.number for row in rows)
@@ -365,6 +371,10 @@ def _rests_in(
         if not there:
             message = f"the group was stable in generation {generation.number}, which {process[0]} had not adopted"
             findings.broken("G4", message, generation.event, rest)
+        if process in record.on_wire:
+            continue
+        for law in ("P1", "R8"):
+            findings.judged(law)
         if missing := given - owned_partitions.get(process, set()):
             parts = all_named(sorted(missing))
             message = f"the group was stable in generation {generation.number}, but {process[0]} never got {parts}"
@@ -387,12 +397,13 @@ def _as_adopted(adopted: Adopted | None, event: Event[CallbackBody], findings: F
 
 
 def _left_alone(
+    record: GroupRecord,
     quiet: Quiet,
     adopted: Mapping[Process, Adopted],
     got: Mapping[Process, set[TopicPartition]],
     findings: Findings,
 ) -> None:
-    for process in quiet.alive:
+    for process in quiet.alive.keys() - record.on_wire:
         if process in adopted and quiet.end_ns - adopted[process][0].mono_ns > quiet.bound_ms * MS:
             _all_got(*adopted[process], got[process], quiet.began, findings)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
@@ -21,6 +21,7 @@ from kafka_assignors.history.events.bodies import (
     FaultEndBody,
     OffsetCommittedBody,
     RewoundBody,
+    SentBody,
     StepBody,
     TopicOffset,
 )
@@ -29,11 +30,12 @@ from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
 from ..slack import SLACK_NS, surely_before
-from .findings import MS, SHOWN, Findings, named
+from .findings import MS, ON_WIRE, SHOWN, Findings, named
 from .ownership import own_intervals
 
 _DIGITS = 18
 """Of a record's number, at most: Python converts no more than some thousand."""
+_UNSEEN_READS = ON_WIRE + "which records it reads"
 
 
 class _Run(NamedTuple):
@@ -86,10 +88,13 @@ class _Delay(NamedTuple):
 
 
 def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
-    """C1: a member consumes only partitions that it owns.
+    """C1: a member consumes only partitions that it owns. What it reads must have been seen, as for C2, C3 and C4.
 
     It may report records for `SLACK_MS` after its interval ended, unless another member has the partition by then.
     """
+    for _ in record.on_wire:
+        for law in ("C1", "C2", "C4"):
+            findings.not_judged(law, _UNSEEN_READS)
     own = own_intervals(record)
     starts: dict[TopicPartition, list[Span]] = defaultdict(list)
     for owned_span in record.spans:
@@ -182,7 +187,8 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckB
 def commits(record: GroupRecord, findings: Findings) -> None:
     """C5: committed offsets never fall, are not ahead of consumption, and are accepted from owners only.
 
-    If a member of a generation reports nothing, consumption is unknown, and positions are not judged. After a
+    If a member of a generation reports nothing, consumption is unknown, and positions are not judged. Of a process that
+    is seen on its connections alone, what it was sent counts as consumed. After a
     truncation (``truncated``) and the first read from the new end of the log, the next commit may be below the lost
     committed offsets, and consumption counts from that read.
     """
@@ -194,6 +200,10 @@ def commits(record: GroupRecord, findings: Findings) -> None:
         if any(reread.excuses(run, so_far) for reread in rereads.get(tp, ())):
             so_far = 0
         reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
+    for tp, sent in _sent(record).items():
+        by_time = sorted([*reached[tp], *sent])
+        highest = accumulate((offset for _, offset in by_time), max)
+        reached[tp] = [(at_ns, offset) for (at_ns, _), offset in zip(by_time, highest, strict=True)]
     for tp, rows in sorted(_commits(record).items()):
         for before, after in pairwise([None, *rows]):
             assert after is not None
@@ -210,9 +220,19 @@ def commits(record: GroupRecord, findings: Findings) -> None:
             if not all_told:
                 findings.not_judged("C5", "a member of the group writes no events, so its positions are unknown")
             elif after.offset > position:
-                message = f"offset {after.offset} of {named(tp)} was committed, but only {position} had been consumed"
+                what = "sent to processes of the group" if record.on_wire else "consumed"
+                message = f"offset {after.offset} of {named(tp)} was committed, but only {position} had been {what}"
                 findings.broken("C5", message, after.event)
     _accepted_from_owners(record, findings)
+
+
+def _sent(record: GroupRecord) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """When processes that are seen on their connections alone were sent records, and up to which offset."""
+    sent: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+    for event in record.events.of(SentBody):
+        for row in event.body.offsets:
+            sent[row.tp].append((event.mono_ns, row.offset))
+    return sent
 
 
 def _reached(rows: Sequence[tuple[int, int]], at_ns: int, falls: bool) -> int:
@@ -357,6 +377,9 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[Ac
     due, ends = due_records(record, acks)
     if not ends:
         findings.not_judged("C3", "the group was never drained")
+        return
+    if record.on_wire:
+        findings.not_judged("C3", _UNSEEN_READS)
         return
     if record.truncated and (gone := sum(1 for ack in acks if lost_with(ack, record.truncated))):
         findings.not_judged("C3", "its brokers lost the record", gone)

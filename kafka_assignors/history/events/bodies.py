@@ -251,6 +251,13 @@ class ConsumeBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
+class SentBody(Body):
+    """A process of which only connections are seen was sent records below these offsets, or told to begin at them."""
+
+    offsets: tuple[TopicOffset, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedBody(Body):
     """A member's application has processed records; its `StartConfig` has `finishes`."""
 
@@ -553,6 +560,7 @@ KINDS: Mapping[str, type[Body]] = {
     "commit_ok": CommitOkBody,
     "commit_fail": CommitFailBody,
     "rewound": RewoundBody,
+    "sent": SentBody,
     # by the harness; a fault also by its proxy, or by the member that stands still
     "exit": ExitBody,
     "fault_begin": FaultBeginBody,

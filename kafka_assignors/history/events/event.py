@@ -31,6 +31,8 @@ B = TypeVar("B", bound=Body)
 VERSION = 1
 INCOMPLETE = "IncompleteRecord"
 """The harness's error if a member's events are not whole, so that nobody can judge what it did."""
+WIRE = "wire"
+"""Client of a member that is seen on its connections alone: what it says to the brokers, and what they answer."""
 COMMON = (
     "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
     "client", "kind",

@@ -44,6 +44,7 @@ WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
         "member", {"offsets": OFFSETS[:1], "error": "fenced"}, "b (event 7): could not commit t-0 at 5: fenced"),
     "rebalance_request": (
         "member", {"why": "1.75 of the bound"}, "b (event 7): requests a rebalance: 1.75 of the bound"),
+    "sent": ("member", {"offsets": OFFSETS[:1]}, "b (event 7): was sent records up to t-0 at 5"),
     "rewound": ("member", {"offsets": OFFSETS[:1]}, "b (event 7): goes back to t-0 at 5"),
     "offset_committed": ("coordlog", OFFSETS[1], "the coordinator log (event 7): t-1 was committed at 6"),
     "generation_committed": (
