@@ -113,6 +113,12 @@ class Frames:
         del self._rest[:at]
         return frames
 
+    def rest(self) -> bytes:
+        """Take the bytes that came in and in no whole frame out; after a `FrameError` all that the call had got."""
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest
+
 
 class InFlight:
     """The requests of one connection that wait for their answers; matches each answer to its request."""

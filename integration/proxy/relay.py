@@ -115,7 +115,7 @@ class Relay:
             try:
                 broker = await asyncio.open_connection("127.0.0.1", behind)
             except OSError:
-                _reset(writer)  # the node is down, so its port must look closed
+                abort(writer)  # the node is down, so its port must look closed
                 return
             connection = RelayedConnection(self, (reader, writer), broker)
             self._connections.add(connection)
@@ -261,7 +261,7 @@ class RelayedConnection:
     def reset(self) -> None:
         """End it with a TCP reset at both ends."""
         for writer in self._sink.values():
-            _reset(writer)
+            abort(writer)
         for task in self._tasks:
             task.cancel()
 
@@ -337,7 +337,8 @@ class RelayedConnection:
         self._silent.clear()
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def abort(writer: asyncio.StreamWriter) -> None:
+    """End a connection with a TCP reset."""
     with suppress(OSError):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     writer.transport.abort()

@@ -1,0 +1,381 @@
+"""What is said about a group on one connection: frames of a client and of its broker -> facts. Pure.
+
+kafka-python's classes, which are generated from Kafka's message definitions, decode the bodies. What they can't decode
+is told as `Unread` and never guessed.
+
+Source: https://kafka.apache.org/protocol; apache/kafka ``clients/src/main/resources/common/message``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.producer import (
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+from .frames import InFlight, Request, request_of
+
+Offsets = Mapping[tuple[str, int], int]
+"""(topic, partition) -> offset."""
+Errors = Mapping[tuple[str, int], int]
+"""(topic, partition) -> error code; 0: none."""
+
+
+@dataclass(frozen=True)
+class JoinCall:
+    """A member asks to join. `member_id` is empty at first; `protocols` are name and subscription, best first."""
+
+    member_id: str
+    instance_id: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True)
+class SyncCall:
+    """A member asks for its assignment in a generation."""
+
+    member_id: str
+    generation: int
+
+
+@dataclass(frozen=True)
+class BeatCall:
+    """A heartbeat."""
+
+    member_id: str
+    generation: int
+
+
+@dataclass(frozen=True)
+class LeaveCall:
+    """Members are to leave: (member id, instance id)."""
+
+    members: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class CommitCall:
+    """Offsets are to be committed; if `transaction` is not None, with that transactional id's transaction."""
+
+    member_id: str
+    generation: int
+    offsets: Offsets
+    transaction: str | None = None
+
+
+@dataclass(frozen=True)
+class EndCall:
+    """A transaction is to be committed or aborted."""
+
+    transaction: str
+    commits: bool
+
+
+Call = JoinCall | SyncCall | BeatCall | LeaveCall | CommitCall | EndCall
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A broker's answer to a call.
+
+    Args:
+        error: Its error code; 0: none.
+        member_id, generation, protocol: Of a join.
+        assignment: Of a sync.
+        errors: Of a commit, by topic-partition.
+    """
+
+    call: Call
+    error: int
+    member_id: str = ""
+    generation: int = -1
+    protocol: str = ""
+    assignment: bytes = b""
+    errors: Errors = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SentOffsets:
+    """What an answer tells a client of: records below these offsets, or an offset to begin at."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Something about groups was said that isn't understood."""
+
+    reason: str
+
+
+class UnknownTopicId(Exception):
+    """A topic id whose name no metadata on the process's connections had."""
+
+
+Names = dict[UUID, str]
+"""Topic id -> topic, of all metadata that a process was answered."""
+
+_CLASSES: Mapping[str, tuple[Any, Any]] = {
+    "JoinGroup": (JoinGroupRequest, JoinGroupResponse),
+    "SyncGroup": (SyncGroupRequest, SyncGroupResponse),
+    "Heartbeat": (HeartbeatRequest, HeartbeatResponse),
+    "LeaveGroup": (LeaveGroupRequest, LeaveGroupResponse),
+    "OffsetCommit": (OffsetCommitRequest, OffsetCommitResponse),
+    "TxnOffsetCommit": (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
+    "EndTxn": (EndTxnRequest, EndTxnResponse),
+    "Metadata": (MetadataRequest, MetadataResponse),
+    "Fetch": (FetchRequest, FetchResponse),
+    "ListOffsets": (ListOffsetsRequest, ListOffsetsResponse),
+    "OffsetFetch": (OffsetFetchRequest, OffsetFetchResponse),
+}
+"""Kafka's name of an API -> kafka-python's classes of its requests and answers."""
+_LAST_DELTA, _MAGIC, _BATCH = 23, 16, struct.Struct(">qi")
+"""In a batch of records: where its last offset less its first one is, and its format; its first offset and its size."""
+_WITHOUT_CLASSES = ("ConsumerGroupHeartbeat", "api-76", "api-78")
+"""APIs of members of other kinds of groups (KIP-848, KIP-932), for which kafka-python has no classes."""
+_IDS_SINCE = 10
+"""From this version on, metadata have topic ids."""
+
+
+class Conversation:
+    """One connection of a process.
+
+    Args:
+        group: The group whose members' calls are told. Calls of other groups are ignored.
+        names: Shared by the connections of one process.
+    """
+
+    def __init__(self, group: str, names: Names) -> None:
+        self.client_id: str | None = None
+        self.answered_api = ""  # of the request that the last answer was for
+        self._group, self._names = group, names
+        self._flight = InFlight()
+        self._calls: dict[Request, Call | None] = {}
+
+    def asked(self, frame: bytes) -> Call | Unread | None:
+        """What a client's frame asks; None if it isn't about the group.
+
+        Raises:
+            FrameError: It isn't a request of Kafka's protocol.
+        """
+        request = request_of(frame)
+        self.client_id = request.client_id
+        self._flight.sent(request)
+        if request.api in _WITHOUT_CLASSES:
+            return Unread(f"{request.api} v{request.version}: the member's kind of group is not read on the wire")
+        if request.api in _TELLING or (request.api == "Metadata" and request.version >= _IDS_SINCE):
+            self._calls[request] = None
+        if request.api not in _CALLS:
+            return None
+        message = self._decoded(request, 0, frame)
+        if isinstance(message, Unread):
+            return message
+        try:
+            call = _CALLS[request.api](self, message)
+        except UnknownTopicId as error:
+            return Unread(f"{request.api} v{request.version} of topic id {error}, whose name was in no metadata")
+        if call is not None:
+            self._calls[request] = call
+        return call
+
+    def answered(self, frame: bytes) -> Reply | SentOffsets | Unread | None:
+        """What a broker's frame answers to a call; None if it answers none.
+
+        Raises:
+            FrameError: It answers no request in flight.
+        """
+        request = self._flight.answered(frame)
+        self.answered_api = request.api
+        if request not in self._calls:
+            return None
+        call = self._calls.pop(request)
+        message = self._decoded(request, 1, frame)
+        if isinstance(message, Unread):
+            return message
+        if request.api == "Metadata":
+            self._names |= {topic.topic_id: topic.name for topic in message.topics if topic.name}
+            return None
+        try:
+            if call is None:
+                return SentOffsets(_highest(_TELLING[request.api](self, message)))
+            return _REPLIES[request.api](self, call, message)
+        except UnknownTopicId as error:
+            return Unread(f"{request.api} v{request.version} of topic id {error}, whose name was in no metadata")
+
+    @staticmethod
+    def _decoded(request: Request, side: int, frame: bytes) -> Any:
+        decoder = _CLASSES[request.api][side]
+        what = f"{'an answer to ' if side else ''}{request.api} v{request.version}"
+        if not 0 <= request.version <= decoder.max_version:
+            return Unread(f"{what}: versions up to {decoder.max_version} are read")
+        try:
+            return decoder.decode(frame, version=request.version, header=True, framed=True)
+        except Exception as error:  # generated code meets bytes that it does not expect
+            return Unread(f"{what} can't be decoded: {type(error).__name__}: {error}")
+
+    def _join(self, message: Any) -> Call | None:
+        if message.group_id != self._group:
+            return None
+        session_ms, rebalance_ms = message.session_timeout_ms, message.rebalance_timeout_ms
+        return JoinCall(
+            message.member_id, message.group_instance_id, session_ms, rebalance_ms if rebalance_ms >= 0 else session_ms,
+            tuple((protocol.name, bytes(protocol.metadata)) for protocol in message.protocols),
+        )  # fmt: skip
+
+    def _sync(self, message: Any) -> Call | None:
+        return SyncCall(message.member_id, message.generation_id) if message.group_id == self._group else None
+
+    def _beat(self, message: Any) -> Call | None:
+        return BeatCall(message.member_id, message.generation_id) if message.group_id == self._group else None
+
+    def _leave(self, message: Any) -> Call | None:
+        if message.group_id != self._group:
+            return None
+        members = [(member.member_id, member.group_instance_id) for member in message.members or ()]
+        return LeaveCall(tuple(members) or ((message.member_id, None),))
+
+    def _commit(self, message: Any) -> Call | None:
+        if message.group_id != self._group:
+            return None
+        offsets = self._offsets(message.topics)
+        return CommitCall(message.member_id, message.generation_id_or_member_epoch, offsets)
+
+    def _commit_later(self, message: Any) -> Call | None:
+        if message.group_id != self._group:
+            return None
+        offsets = self._offsets(message.topics)
+        return CommitCall(message.member_id, message.generation_id, offsets, message.transactional_id)
+
+    @staticmethod
+    def _end(message: Any) -> Call | None:
+        return EndCall(message.transactional_id, bool(message.committed))
+
+    def _offsets(self, topics: Iterable[Any]) -> Offsets:
+        return {
+            (self._name(topic), partition.partition_index): partition.committed_offset
+            for topic in topics
+            for partition in topic.partitions
+        }
+
+    def _name(self, topic: Any) -> str:
+        """The name of a topic in a message, which has it, or its id."""
+        name = topic.topic if isinstance(topic, FetchResponse.FetchableTopicResponse) else topic.name
+        if name:
+            return str(name)
+        if topic.topic_id not in self._names:
+            raise UnknownTopicId(topic.topic_id)
+        return self._names[topic.topic_id]
+
+    def _joined(self, call: Call, message: Any) -> Reply:
+        return Reply(call, message.error_code, message.member_id, message.generation_id, message.protocol_name or "")
+
+    def _synced(self, call: Call, message: Any) -> Reply:
+        return Reply(call, message.error_code, assignment=bytes(message.assignment or b""))
+
+    def _plain(self, call: Call, message: Any) -> Reply:
+        return Reply(call, message.error_code)
+
+    def _committed(self, call: Call, message: Any) -> Reply:
+        errors = {
+            (self._name(topic), partition.partition_index): partition.error_code
+            for topic in message.topics
+            for partition in topic.partitions
+        }
+        return Reply(call, 0, errors=errors)
+
+    def _fetched(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
+        for topic in message.responses:
+            for partition in topic.partitions:
+                if partition.records:
+                    yield (self._name(topic), partition.partition_index), _end_of(partition.records)
+
+    def _listed(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
+        for topic in message.topics:
+            for partition in topic.partitions:
+                for offset in (partition.offset, *(partition.old_style_offsets or ())):
+                    yield (self._name(topic), partition.partition_index), offset
+
+    def _kept(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
+        for topics in (message.topics, *(group.topics for group in message.groups or ())):
+            for topic in topics or ():
+                for partition in topic.partitions:
+                    yield (self._name(topic), partition.partition_index), partition.committed_offset
+
+
+def _highest(offsets: Iterable[tuple[tuple[str, int], int]]) -> Offsets:
+    """The highest offset of each topic-partition; what is below 0 is none."""
+    highest: dict[tuple[str, int], int] = {}
+    for place, offset in offsets:
+        if offset >= 0:
+            highest[place] = max(highest.get(place, 0), offset)
+    return highest
+
+
+def _end_of(records: bytes) -> int:
+    """The offset behind the last whole batch of a Fetch's records; -1: there is none.
+
+    Before format 2 a message has its own offset there, and a compressed one that of the last message in it.
+    """
+    at, end = 0, -1
+    while at + _BATCH.size <= len(records):
+        first, size = _BATCH.unpack_from(records, at)
+        if at + _BATCH.size + size > len(records):
+            break  # old brokers cut the last one off
+        delta = struct.unpack_from(">i", records, at + _LAST_DELTA)[0] if records[at + _MAGIC] >= 2 else 0
+        end = first + delta + 1
+        at += _BATCH.size + size
+    return end
+
+
+_CALLS: Mapping[str, Callable[[Conversation, Any], Call | None]] = {
+    "JoinGroup": Conversation._join,
+    "SyncGroup": Conversation._sync,
+    "Heartbeat": Conversation._beat,
+    "LeaveGroup": Conversation._leave,
+    "OffsetCommit": Conversation._commit,
+    "TxnOffsetCommit": Conversation._commit_later,
+    "EndTxn": lambda _, message: Conversation._end(message),
+}
+_REPLIES: Mapping[str, Callable[[Conversation, Call, Any], Reply]] = {
+    "JoinGroup": Conversation._joined,
+    "SyncGroup": Conversation._synced,
+    "Heartbeat": Conversation._plain,
+    "LeaveGroup": Conversation._plain,
+    "OffsetCommit": Conversation._committed,
+    "TxnOffsetCommit": Conversation._committed,
+    "EndTxn": Conversation._plain,
+}
+_TELLING: Mapping[str, Callable[[Conversation, Any], Iterable[tuple[tuple[str, int], int]]]] = {
+    "Fetch": Conversation._fetched,
+    "ListOffsets": Conversation._listed,
+    "OffsetFetch": Conversation._kept,
+}

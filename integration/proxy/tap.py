@@ -1,0 +1,149 @@
+"""A tap between a service's processes and the brokers: what each says to them becomes rows of its record.
+
+>>> with WireTap(broker.routes) as tap:                                           # doctest: +SKIP
+...     tapped = tap.listen("billing", rows, log)
+...     start_process(tapped.bootstrap)
+...     tap.close_process(tapped)
+
+It is a process of its own, because a busy harness would delay heartbeats. It changes nothing but the ports in answers
+that name brokers. Each process of the service has ports of its own, by which its connections are told apart.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from ..broker import Broker
+from ..broker.cluster import Cluster
+from ..broker.settings import Route
+from ..errors import HarnessError, NotSupported
+from ..processes.python import python_command
+
+_ANSWER_S = 20.0
+
+
+@dataclass(frozen=True)
+class Tapped:
+    """A process behind the tap. `bootstrap` is the address that it gets, `rows` the file that what it says goes to."""
+
+    number: int
+    bootstrap: str
+    rows: Path
+
+
+class WireTap:
+    """The tap of one run. A context manager.
+
+    Args:
+        routes: Routes of the broker or the cluster.
+        faulty: A fault proxy stands in front of these routes, and stays between the tap and the brokers.
+
+    Raises:
+        HarnessError: The process doesn't start.
+
+    Cost: a process of 37 MB; 0.4 ms of CPU time for a heartbeat and its answer, on a busy machine.
+    """
+
+    def __init__(self, routes: Sequence[Route], *, faulty: bool = False) -> None:
+        self._routes = [(route.advertised, route.advertised if faulty else route.behind) for route in routes]
+        self._number = 0
+        self._calling = threading.Lock()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._process = subprocess.Popen(
+            python_command(f"{__package__}.tap_relay"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+            start_new_session=True,  # the harness handles Ctrl-C at the terminal
+        )  # fmt: skip
+
+    @classmethod
+    def before(cls, broker: Broker | Cluster, *, faulty: bool = False) -> WireTap | None:
+        """The tap before a broker or cluster; None before one that the harness did not start, which names itself."""
+        try:
+            return cls(broker.routes, faulty=faulty)
+        except NotSupported:
+            return None
+
+    def listen(self, group: str, rows: Path, log: Path) -> Tapped:
+        """Open the ports of a process that is about to start.
+
+        Args:
+            group: The group whose members' calls are told.
+            rows: The file that gets them.
+            log: What the process prints to; each row has its length.
+
+        Raises:
+            HarnessError: The tap has ended, or can't write the file.
+        """
+        self._number += 1
+        paths = {"rows": str(rows.resolve()), "log": str(log.resolve())}
+        answer = self._call({"do": "listen", "number": self._number, "group": group, "routes": self._routes, **paths})
+        return Tapped(self._number, ",".join(f"127.0.0.1:{port}" for port in answer["ports"]), rows)
+
+    def close_process(self, tapped: Tapped) -> None:
+        """Close the ports of a process that has ended, once all that it said is in its file.
+
+        Raises:
+            HarnessError: The tap has ended, not all could be written, or connections of the process go on.
+        """
+        self._call({"do": "close", "number": tapped.number})
+
+    def close(self) -> None:
+        """End the tap, and with it every connection through it. Safe to call twice."""
+        with suppress(BrokenPipeError):
+            _opened(self._process.stdin).close()
+        try:
+            self._process.wait(_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        _opened(self._process.stdout).close()
+        self._log.close()
+
+    def __enter__(self) -> WireTap:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _call(self, command: dict[str, Any]) -> dict[str, Any]:
+        with self._calling:
+            answers = _opened(self._process.stdout)
+            try:
+                pipe = _opened(self._process.stdin)
+                pipe.write(json.dumps(command).encode() + b"\n")
+                pipe.flush()
+            except (BrokenPipeError, ValueError) as error:
+                raise HarnessError(self._epitaph()) from error
+            waiting = select.poll()
+            waiting.register(answers, select.POLLIN | select.POLLHUP)
+            if not waiting.poll(1000 * _ANSWER_S):
+                raise HarnessError(f"the tap of the service's connections doesn't answer within {_ANSWER_S:g} s")
+            line = answers.readline()
+        if not line:
+            raise HarnessError(self._epitaph())
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise HarnessError(f"the tap of the service's connections: {answer['error']}")
+        return answer
+
+    def _epitaph(self) -> str:
+        words = "it was closed"
+        if not self._log.closed:
+            self._log.seek(0)
+            words = self._log.read().decode("utf-8", "replace").strip()[-500:] or "it said nothing"
+        return f"the tap of the service's connections has ended: {words}"
+
+
+def _opened(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
