@@ -22,7 +22,7 @@ from .members.service import (
     is_topic,
     service_of,
 )
-from .proxy import FaultProxy
+from .proxy import FaultProxy, WireTap
 from .records import Record, Sender, read_back, send
 from .records.sender import Sent, numbered
 
@@ -99,6 +99,7 @@ class RunningService:
         topics: Name in the test -> name on the broker, of the topics that the service is expected to subscribe to.
         output: Name on the broker of the topic that it writes to; None: outputs are not judged.
         via: Proxy that its replicas' connections pass, for network faults. They have their names as client ids.
+        tap: What the connections of the replicas pass; the caller closes it after the group.
         gap_ms: How long a partition may be without an owner, such as after a kill (law O4); None: the longest session
             of the replicas, and the time to join.
         timeout_s: Limit for each wait.
@@ -113,12 +114,13 @@ class RunningService:
         *,
         output: str | None = None,
         via: FaultProxy | None = None,
+        tap: WireTap | None = None,
         gap_ms: int | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> None:
         self.group, self.topics = group, dict(topics)
         self._service, self._connection = service, connection
-        self._output, self._via = output, via
+        self._output, self._via, self._tap = output, via, tap
         self._gap_ms, self._timeout_s = gap_ms, timeout_s
         self._replicas = 0  # that were ever started
         self._senders: list[str] = []
@@ -350,7 +352,7 @@ class RunningService:
         self._replicas += 1
         self.group.start(
             f"m{self._replicas}", list(self.topics.values()), [SERVICE],
-            client=SERVICE, service=self._service, output=self._output, via=self._via,
+            client=SERVICE, service=self._service, output=self._output, via=self._via, tap=self._tap,
         )  # fmt: skip
         return self._replicas
 

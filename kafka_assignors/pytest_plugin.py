@@ -48,7 +48,7 @@ from kafka_assignors.integration.errors import DockerUnavailable, MemberDied, No
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.service import PATIENCE_S
-from kafka_assignors.integration.proxy import FaultProxy
+from kafka_assignors.integration.proxy import FaultProxy, WireTap
 from kafka_assignors.integration.report.replicas_view import replica_lines, replicas_of
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.report.service_logs import log_lines
@@ -306,7 +306,7 @@ class _Judged:
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
         self.groups: list[MemberGroup] = []
-        self.proxies: list[FaultProxy] = []
+        self.proxies: list[FaultProxy | WireTap] = []
         self.loose: set[str] = set()  # groups whose part of the history may be unknown
         self.require: set[str] = set()
         self.undrained: set[str] = set()  # groups whose test drains them itself, or not
@@ -532,9 +532,12 @@ def kafka_service(
         names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
         outputs = [kafka_topic(partitions, name) for name, partitions in (output or {}).items()]
         members = kafka_group(group, require=require, unknown_ok=unknown_ok, drain=drain)
+        tap = WireTap.before(kafka_broker, faulty=via is not None)
+        if tap is not None:
+            request.node.stash[_JUDGED].proxies.append(tap)
         running = RunningService(
             members, service, kafka_broker.connection, names,
-            output=next(iter(outputs), None), via=via, gap_ms=gap_ms, timeout_s=timeout_s,
+            output=next(iter(outputs), None), via=via, tap=tap, gap_ms=gap_ms, timeout_s=timeout_s,
         )  # fmt: skip
         request.node.stash[_JUDGED].services[members.group] = running
         running.begin(replicas)

@@ -24,7 +24,7 @@ from kafka_assignors.history.writer import EventWriter
 
 from ..errors import HarnessError, MemberDied, NotDrained, NotStable, NotSupported
 from ..processes.child import uninterrupted
-from ..proxy import FaultProxy
+from ..proxy import FaultProxy, WireTap
 from ..recording import RunFile
 from ..topics import Topics
 from .config import AIOKAFKA, BRIDGE, CLIENTS, KAFKA_PYTHON, LEAVING, RESUBSCRIBING, TRANSFORMING, MemberConfig
@@ -147,6 +147,7 @@ class MemberGroup(MemberFaults):
         via: FaultProxy | None = None,
         program: Sequence[str] = (),
         service: Service | None = None,
+        tap: WireTap | None = None,
         **consumer: Any,
     ) -> None:
         """Start a member and return at once.
@@ -170,6 +171,7 @@ class MemberGroup(MemberFaults):
                 the member's configuration and prints VerifiableConsumer's objects.
             service: It is a process of this service, which chooses assignors and settings itself. `topics` are those
                 that it should read, and `client` is any name.
+            tap: What the connections of a service's process pass, so that they tell of it if its recorder does not.
             **consumer: Settings of the client, by kafka-python's names. They override the harness's own.
 
         Raises:
@@ -227,7 +229,7 @@ class MemberGroup(MemberFaults):
             self._set_timeouts(config)
         self._members.count_from_here()
         with uninterrupted():  # else a member that joins now would outlive Ctrl-C, and its group the run
-            process = self._members.by_name[name] = self._spawn(config, self.folder / stem, service)
+            process = self._members.by_name[name] = self._spawn(config, self.folder / stem, service, tap)
         process.via = via
         if counts := self._counts():
             self._writer.write("topics", topics=counts)
@@ -467,9 +469,9 @@ class MemberGroup(MemberFaults):
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def _spawn(self, config: MemberConfig, stem: Path, service: Service | None) -> MemberProcess:
+    def _spawn(self, config: MemberConfig, stem: Path, service: Service | None, tap: WireTap | None) -> MemberProcess:
         if service is not None:
-            return ServiceProcess(config, service, stem, partial(self._next_incarnation, config.member))
+            return ServiceProcess(config, service, stem, partial(self._next_incarnation, config.member), tap)
         if config.client not in _PROGRAMS:
             return VerifiableProcess(config, self._log, stem)
         module, package = (_PROGRAMS if config.output is None else _TRANSFORMERS)[config.client]

@@ -1,7 +1,7 @@
 """A user's own service as a member: any program, as many processes as the scenario has members.
 
 A Python service that reads by kafka-python, confluent-kafka or aiokafka is recorded without a line of its own; see
-`recorder`.
+`recorder`. Of any other the history has what its connections show; see `proxy.wire_process`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Any
 import psutil
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.history.events import COMMON, file_stem
+from kafka_assignors.history.events import COMMON, WIRE, file_stem
 from kafka_assignors.history.writer import EventWriter
 
+from ..errors import HarnessError
 from ..processes.child import ChildProgram
+from ..proxy import WireTap
 from ..recorder.kafka_assignors_recorder import FILE, GROUP, LOG
 from .config import CONFLUENT_CONSUMER, RECORDED, MemberConfig
 from .process import MemberProcess
@@ -37,7 +39,10 @@ PATIENCE_S = 180.0
 """How long a step may take: a service keeps its own settings, and the run waits for them."""
 MOST_PARTITIONS = 10_000
 _RECORDER = Path(__file__).parents[1] / "recorder"
-_UNSEEN = f"no consumer of it has joined the group so far that the recorder sees; it sees {', '.join(RECORDED)}"
+_UNSEEN = (
+    f"no consumer of it has joined the group so far that the recorder sees; it sees {', '.join(RECORDED)}. None has "
+    "joined through the addresses that {bootstrap} gives either"
+)
 _LONGEST = 300
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SECOND = (
@@ -125,7 +130,7 @@ class Asking:
 
 
 class ServiceProcess(MemberProcess):
-    """A process of the service. What its recorder tells becomes its history.
+    """A process of the service. What its recorder tells becomes its history; without one, what its connections show.
 
     If it closes its consumer and makes another one, that is a new incarnation of the member, as after a restart of the
     process: the number in `config` and the file of its history change.
@@ -135,14 +140,29 @@ class ServiceProcess(MemberProcess):
         service: How to start it.
         stem: Path of its files, without their endings.
         next_incarnation: Returns the number of the member's next incarnation.
+        tap: What its connections pass; None: only its recorder can tell of it.
 
     Raises:
         ConfigError: The program can't be started.
+        HarnessError: The tap has ended.
     """
 
-    def __init__(self, config: MemberConfig, service: Service, stem: Path, next_incarnation: Callable[[], int]) -> None:
+    def __init__(  # what to run, where to, and the two that know what else the group has
+        self,
+        config: MemberConfig,
+        service: Service,
+        stem: Path,
+        next_incarnation: Callable[[], int],
+        tap: WireTap | None = None,
+    ) -> None:
         super().__init__(config, stem.with_name(stem.name + ".log"))
         self._next_incarnation = next_incarnation
+        self._tap, self._tapped = tap, None
+        self._tap_failure = ""
+        self._waiting: list[dict[str, Any]] = []  # rows of the tap, until it is known who tells of the process
+        if tap is not None:
+            self._tapped = tap.listen(config.group, stem.with_name(f".{stem.name}.wire"), self.output)
+            self.config = config = replace(config, bootstrap=self._tapped.bootstrap)
         self._record = stem.with_name(f".{stem.name}.record")
         self._read: dict[Path, int] = {}
         self._source: tuple[Path, Any] | None = None  # file and consumer that are this member
@@ -195,22 +215,26 @@ class ServiceProcess(MemberProcess):
         session = self.program.pids()[:1]
         super().end(timeout_s)
         kill_session(session)
+        if self._tap is not None and self._tapped is not None:
+            try:
+                self._tap.close_process(self._tapped)
+            except HarnessError as error:
+                self._tap_failure = str(error)
         self.catch_up()  # those processes may have been the member
+        if self._tap_failure and self._client in (None, WIRE):
+            self.incomplete = self._tap_failure
         self._writer.close()
         if not self.incomplete:  # all of it is in the history now
             for path in self._read:
                 path.unlink(missing_ok=True)
 
     def catch_up(self) -> None:
-        """Take over what the recorder has written since the last call."""
+        """Take over what the recorder, or without one the tap, has written since the last call."""
+        if self._tapped is not None:  # first: a recorder writes of a join before it is on the wire
+            self._waiting += map(json.loads, self._new_lines(self._tapped.rows))
         rows: list[tuple[Path, dict[str, Any]]] = []
         for path in sorted(self._record.parent.glob(f"{self._record.name}.*")):
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                data = file.read()
-            whole = data[: data.rfind(b"\n") + 1]
-            self._read[path] = self._read.get(path, 0) + len(whole)
-            for line in filter(None, whole.split(b"\n")):
+            for line in self._new_lines(path):
                 row = _row(line)
                 if row is None:
                     self._object("StrangeLine", _STRANGE)
@@ -218,6 +242,34 @@ class ServiceProcess(MemberProcess):
                     rows.append((path, row))
         for path, row in sorted(rows, key=lambda pair: pair[1]["mono_ns"]):  # which process started first
             self._take_row(path, row)
+        if self._tapped is not None and self._waiting:
+            self._take_wire(self._tapped.rows)
+
+    def _new_lines(self, path: Path) -> list[bytes]:
+        """The whole lines that a file has got since the last call."""
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(self._read.get(path, 0))
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read[path] = self._read.get(path, 0) + len(whole)
+        return [line for line in whole.split(b"\n") if line]
+
+    def _take_wire(self, path: Path) -> None:
+        """Take over the tap's rows, if no recorder tells of the process once it has got its first assignment."""
+        if self._source is None and all(row["kind"] != "generation" for row in self._waiting):
+            self.last_error = next((row["message"] for row in self._waiting if "message" in row), self.last_error)
+            return
+        rows, self._waiting = self._waiting, []
+        if self._source is None or self._source[0] == path:
+            for row in rows:
+                if row["kind"] == "error" and self._source is None:  # it may be earlier than what the member did first
+                    self.incomplete = row["message"]
+                    continue
+                self._take_row(path, row)
+                if row["kind"] == "generation":
+                    self.topics = tuple(row["topics"])
 
     def _take_row(self, path: Path, row: Mapping[str, Any]) -> None:
         source, kind = (path, row.get("consumer", 0)), row["kind"]
@@ -239,8 +291,11 @@ class ServiceProcess(MemberProcess):
             given = {name: value for name, value in row.items() if name not in _OURS}
             if kind == "start":
                 given["config"] = {**row["config"], **self._promised}
+            if self._client == WIRE and "instance_id" in row:
+                given["instance_id"] = row["instance_id"]
             self.take(self._writer.write(**{**given, "client": self._client}))
-            self._compare(row)
+            if self._client != WIRE:  # which shows no reading
+                self._compare(row)
             if kind == "stop":  # its client may call no callback: from now on it is in no generation
                 self._closed = True
                 self.end_consumer()

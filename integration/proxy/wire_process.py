@@ -111,6 +111,7 @@ class _Transaction:
     """Offsets that a transaction will commit."""
 
     consumer: WireConsumer
+    number: int
     offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     begun: bool = False
 
@@ -123,6 +124,7 @@ class WireProcess:
         self._by_id: dict[str, WireConsumer] = {}
         self._open: set[int] = set()
         self._transactions: dict[str, _Transaction] = {}
+        self._ordinal = -1  # of the last transaction with offsets
         self._unread: set[str] = set()
         self._sent: dict[tuple[str, int], int] = {}
 
@@ -288,7 +290,10 @@ class WireProcess:
         accepted = {place: offset for place, offset in call.offsets.items() if not reply.errors.get(place, 0)}
         if call.transaction is not None:
             if accepted:
-                transaction = self._transactions.setdefault(call.transaction, _Transaction(consumer))
+                if call.transaction not in self._transactions:
+                    self._ordinal += 1
+                    self._transactions[call.transaction] = _Transaction(consumer, self._ordinal)
+                transaction = self._transactions[call.transaction]
                 transaction.offsets |= accepted
             return []
         codes = {reply.errors[place] for place in call.offsets if place not in accepted}
@@ -318,7 +323,8 @@ class WireProcess:
         if transaction is None or transaction.begun or not call.commits:
             return []
         transaction.begun = True
-        return [transaction.consumer.row(at_ns, "commit_begin", offsets=_offsets(transaction.offsets))]
+        fields = {"offsets": _offsets(transaction.offsets), "transaction": transaction.number}
+        return [transaction.consumer.row(at_ns, "commit_begin", **fields)]
 
     def _ended(self, call: EndCall, reply: Reply, at_ns: int) -> list[Row]:
         transaction = self._transactions.get(call.transaction)
@@ -327,10 +333,11 @@ class WireProcess:
         del self._transactions[call.transaction]
         if not call.commits:
             return []
-        offsets, consumer = _offsets(transaction.offsets), transaction.consumer
+        consumer = transaction.consumer
+        fields = {"offsets": _offsets(transaction.offsets), "transaction": transaction.number}
         if reply.error:
-            return [consumer.row(at_ns, "commit_fail", offsets=offsets, error=_error(reply.error))]
-        return [consumer.row(at_ns, "commit_ok", offsets=offsets)]
+            return [consumer.row(at_ns, "commit_fail", **fields, error=_error(reply.error))]
+        return [consumer.row(at_ns, "commit_ok", **fields)]
 
 
 def _start(consumer: WireConsumer, call: JoinCall, at_ns: int) -> Row:

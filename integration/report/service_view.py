@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events import WIRE, Event, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
     ConsumeBody,
@@ -30,9 +30,11 @@ class ServiceView:
 
     Args:
         sent: Records that the brokers acknowledged.
-        unread: Acknowledged records that no process got although the group had consumed all; None: it had not.
-        read_twice: Records that were handed out more than once.
-        furthest_back: How many records a process began before where the group had read a partition, at most.
+        unread: Acknowledged records that no process got although the group had consumed all; None: it had not, or
+            `read_twice` is None.
+        read_twice: Records that were handed out more than once; None: of a process only its connections were seen.
+        furthest_back: How many records a process began before where the group had read a partition, at most; None as
+            `read_twice`.
         refused_commits: Commits with an error.
         unclosed: Processes that were asked to end and ended without closing their consumer.
         without_output: Sent records that have no output; None: outputs were not read back.
@@ -41,8 +43,8 @@ class ServiceView:
 
     sent: int
     unread: int | None
-    read_twice: int
-    furthest_back: int
+    read_twice: int | None
+    furthest_back: int | None
     refused_commits: int
     unclosed: tuple[str, ...]
     without_output: int | None = None
@@ -51,10 +53,16 @@ class ServiceView:
     def lines(self) -> Iterator[str]:
         """Sentences: the figures, and what would change them."""
         unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
-        yield (
-            f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
-            f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
-        )
+        if self.read_twice is None:
+            yield (
+                f"{self.sent:,} records sent; which of them were read was not seen: no recorder was loaded, and the "
+                f"connections don't show it; refused commits: {self.refused_commits:,}"
+            )
+        else:
+            yield (
+                f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
+                f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
+            )
         if self.without_output is not None:
             yield f"records without an output: {self.without_output:,}; with several: {self.several_outputs:,}"
         if self.without_output:
@@ -101,12 +109,13 @@ def service_view(history: History) -> ServiceView:
                 furthest_back = max(furthest_back, reached.get(run.tp, 0) - run.first)
                 reached[run.tp] = max(reached.get(run.tp, 0), run.last + 1)
                 reads[run.tp].append((run.first, run.last + 1))
+    seen = all(event.client != WIRE for event in events if is_of(event, StartBody))
     drained = any(is_of(event, StepBody) and event.body.name == "drained" for event in events)
     return ServiceView(
         sent=sum(map(len, sent.values())),
-        unread=sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items()) if drained else None,
-        read_twice=sum(map(_twice, reads.values())),
-        furthest_back=furthest_back,
+        unread=sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items()) if drained and seen else None,
+        read_twice=sum(map(_twice, reads.values())) if seen else None,
+        furthest_back=furthest_back if seen else None,
         refused_commits=sum(event.kind == "commit_fail" for event in events),
         unclosed=tuple(_unclosed(events)),
         without_output=None if counts is None else counts.count(0),
@@ -151,9 +160,13 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
     """Processes that ended when the scenario asked them to, and never told that they closed their consumer.
 
     Those that end with the run don't count, nor those that are killed, nor those whose record isn't whole: nobody saw
-    whether they closed it.
+    whether they closed it. A static member sends nothing when it closes its consumer, so its connections don't show it.
     """
-    started = {(event.member, event.incarnation) for event in events if event.kind == "start"}
+    started = {
+        (event.member, event.incarnation)
+        for event in events
+        if event.kind == "start" and not (event.client == WIRE and event.instance_id is not None)
+    }
     unseen = {(event.member, event.incarnation) for event in events if event.kind == "error" and event.src == "member"}
     closed = {(event.member, event.incarnation) for event in events if event.kind == "stop"}
     killed = {

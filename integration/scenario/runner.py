@@ -18,7 +18,7 @@ from ..broker.cluster import Cluster
 from ..errors import HarnessError, NotSupported
 from ..members.group import MemberGroup, Stable
 from ..members.service import JOIN_MS, Service
-from ..proxy import Applied, FaultProxy
+from ..proxy import Applied, FaultProxy, WireTap
 from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER
 from ..topics.sandbox import Sandbox
@@ -94,10 +94,13 @@ def run_scenario(  # options of one run, given by name
         proxy = None
         if scenario.network_faults:
             proxy = stack.enter_context(FaultProxy(broker.routes, folder, run))
+        tap = None if service is None else WireTap.before(broker, faulty=proxy is not None)
+        if tap is not None:
+            stack.enter_context(tap)
         timeouts = {name: getattr(scenario, name) for name in ("session_timeout_ms", "heartbeat_interval_ms")}
         members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
         outages = None if cluster is None else Outages(cluster, members)
-        stage = _Stage(scenario, members, proxy, outages, timeout_s, service)
+        stage = _Stage(scenario, members, proxy, outages, timeout_s, service, tap)
         try:
             with ExitStack() as sending:
 
@@ -161,6 +164,7 @@ class _Stage:
     outages: Outages | None
     timeout_s: float
     service: Service | None = None
+    tap: WireTap | None = None
     sender: Sender | None = None
     passing: list[Applied] = field(default_factory=list)
     name: str = ""
@@ -218,6 +222,7 @@ class _Stage:
             output=self.scenario.output,
             via=self.proxy,
             service=self.service,
+            tap=self.tap,
             **{**self.scenario.consumer, **action.consumer},
         )
 

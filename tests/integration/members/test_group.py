@@ -16,6 +16,7 @@ from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.process import MemberProcess
 from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.proxy import WireTap
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.operator.election import elect
 from tests.support.integration.planted import Custom
@@ -154,8 +155,10 @@ def test_a_member_that_starts_during_ctrl_c_is_ended_with_its_group(
 ) -> None:
     group, spawn, started = unjudged_group(), MemberGroup._spawn, []
 
-    def interrupted(self: MemberGroup, config: MemberConfig, stem: Path, service: Service | None) -> MemberProcess:
-        process = spawn(self, config, stem, service)
+    def interrupted(
+        self: MemberGroup, config: MemberConfig, stem: Path, service: Service | None, tap: WireTap | None
+    ) -> MemberProcess:
+        process = spawn(self, config, stem, service, tap)
         started.append(process)
         signal.raise_signal(signal.SIGINT)
         return process

@@ -43,6 +43,8 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
     ]  # fmt: skip
     for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
+        if process in record.on_wire:
+            continue  # its callbacks are not seen
         if is_of(event, GenerationBody):
             adopted[process].add(event.body.generation)
         elif is_of(event, StopBody):
@@ -93,6 +95,8 @@ def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
     events: list[Event] = [*record.events.of(GenerationBody), *record.events.of(LostBeginBody)]
     for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
+        if process in record.on_wire:
+            continue  # it may have lost them by its own clock
         if is_of(event, GenerationBody):
             adopted[process] = event
             continue

@@ -77,7 +77,7 @@ def each_answered(record: GroupRecord, findings: Findings) -> None:
             under_way[process].append(event)
             continue
         start = record.starts.get(process)
-        if process not in reporting or start is None or start.log_bytes is not None:
+        if process not in reporting or start is None or start.log_bytes is not None or process in record.on_wire:
             continue
         findings.judged("C7")
         begin = _begin_of(event, under_way[process])

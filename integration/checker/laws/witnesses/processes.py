@@ -73,7 +73,7 @@ def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
         if kill is not None and event.mono_ns < kill.mono_ns:
             findings.broken("E2", f"{process[0]} ended before it was killed", event, kill)
         member_of_ours = process in starts and starts[process][0].log_bytes is None  # a service may leave it out
-        if kill is None and code == 0 and member_of_ours and process not in stops:
+        if kill is None and code == 0 and member_of_ours and process not in stops and process not in record.on_wire:
             findings.broken("E2", f"{process[0]} ended with code 0, and never stopped", starts[process][0], event)
         if process not in starts and kill is None and code == 0:
             findings.broken("E2", f"{process[0]} ended with code 0, and never started", event)
