@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Both:
         self.tap, self._folder, self._now_ns = HandTap(), folder, 0
         config = MemberConfig("localhost:1", "g", "m", ("t",), (), str(folder / "m.jsonl"), "run", client=SERVICE)
         command = (sys.executable, "-c", "import sys; print(sys.argv[1], flush=True); sys.stdin.read()", "{bootstrap}")
-        self.process = ServiceProcess(config, Service(command), folder / "m", self.tap)
+        self.process = ServiceProcess(config, Service(command), folder / "m", count(1).__next__, self.tap)
 
     def _write(self, name: str, kind: str, **fields: Any) -> None:
         self._now_ns += 1
