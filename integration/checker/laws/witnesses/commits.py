@@ -106,17 +106,23 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
     reported: dict[TopicPartition, list[_ReportedCommit]] = defaultdict(list)
     for tp, commit in _commits(record):
         reported[tp].append(commit)
+    first_read: dict[TopicPartition, int] = {}
+    for read in record.events.of(ConsumeBody):
+        for run in read.body.offsets:
+            first_read[run.tp] = min(run.first, first_read.get(run.tp, run.first))
     whole = _all_report(record)
     faulty = any(fault.body.fault not in ("kill", "stall", "pause") for fault in record.events.of(FaultBeginBody))
     for tp in sorted({*logged, *reported}):
         strangers = _matched(tp, logged[tp], reported[tp], findings)
         repeated = {id(b) for a, b in pairwise(logged[tp]) if a.body.offset == b.body.offset}
+        if logged[tp] and logged[tp][0].body.offset <= first_read.get(tp, logged[tp][0].body.offset):
+            repeated.add(id(logged[tp][0]))  # where it began, before any record
         for event in strangers:
             same = [commit for commit in reported[tp] if commit.offset == event.body.offset]
             if any(not c.refused and c.from_ns <= event.mono_ns <= c.until_ns for c in same):
                 continue  # sent again before it was answered, as Java's client does when it is woken up
             if id(event) in repeated:
-                continue  # a client may commit its position again at any time, e.g. before it leaves
+                continue  # a client may commit its position at any time, e.g. before it leaves, if it changes nothing
             if not whole:
                 findings.not_judged("C7", _UNTOLD)
             elif same and faulty:

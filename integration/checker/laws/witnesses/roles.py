@@ -159,7 +159,7 @@ def adopted_as_elected(record: GroupRecord, findings: Findings) -> None:
 
 
 def one_id_each(record: GroupRecord, findings: Findings) -> None:
-    """G5: no two processes have one member id, and events of one process have one process id and one client."""
+    """G5: no two processes have one member id, and events of a process of the harness have one pid and one client."""
     processes: dict[str, tuple[Process, Event]] = {}
     pids: dict[Process, tuple[object, Event]] = {}
     for events in record.events.values():
@@ -172,6 +172,8 @@ def one_id_each(record: GroupRecord, findings: Findings) -> None:
                 if owner != process:
                     message = f"{process[0]} and {owner[0]} have the member id {event.member_id}"
                     findings.broken("G5", message, first, event)
+            if event.log_bytes is not None:
+                continue  # a service may have several processes
             mark = event.pid, event.client, event.instance_id
             if pids.setdefault(process, (mark, event))[0] != mark:
                 message = f"events of {process[0]} are of different processes, clients or instance ids"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import check
 from tests.support.histories.story import COOPERATIVE, MS, Story, churn
 
@@ -81,17 +80,6 @@ def went_on() -> Story:
     return story.round()
 
 
-def unfinished(story: Story) -> Story:
-    """The harness closes the group while a fault is in force."""
-    story.tell("fault_begin", member="a", fault="cut", target="a")
-    story.tell("closing")
-    return story.stop("a").stop("d")
-
-
-def shown_though_aborted(events: list[Event]) -> list[Event]:
-    return events
-
-
 FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "an accepted commit is not in the log": ("C7", lambda: ended().drop("offset_committed", nth=0)),
     "the log has another offset": ("C7", lambda: ended().change("offset_committed", set_(offset=3), nth=0)),
@@ -111,7 +99,7 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "ended before it was killed": ("E2", lambda: ended().shift("exit", -5, member="c")),
     "ended, and never stopped": ("E2", lambda: ended().drop("stop", member="b")),
     "a fault ended that had not begun": ("E2", lambda: again(ended(), "fault_end", 10)),
-    "a fault never ended": ("E2", lambda: unfinished(churn())),
+    "a kill never ended": ("E2", lambda: ended().drop("fault_end", member="c")),
     "went on after a fatal error": ("E2", lambda: went_on()),
     "a topic grew by itself": ("E2", lambda: ended().change(
         "step", set_(topics={"t": 4, "u": 9}), nth=1, name="stable")),
@@ -153,7 +141,7 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
 SOUND: dict[str, Callable[[], Story]] = {
     "a whole churn": ended,
     "a whole cooperative churn": lambda: ended(COOPERATIVE[0]),
-    "a commit is never answered": lambda: answered(ended(), None),
+    "a commit is never answered": lambda: answered(ended(), None, nth=-1),
     "a commit in the log timed out": lambda: answered(ended(), "KafkaTimeoutError: no answer in 5000 ms"),
     "a commit is in the log a little early": lambda: ended().shift("offset_committed", -95, nth=0),
     "a commit is in the log a little late": lambda: ended().shift("offset_committed", 95, nth=0),
@@ -161,7 +149,21 @@ SOUND: dict[str, Callable[[], Story]] = {
     "an assignment takes a little longer than it says": lambda: ended().change(
         "assign_end", set_(duration_us=90_000), nth=0),
     "a fault in force at the end of a history": lambda: told_open(churn()),
+    "a fault in force as the harness closes the group": lambda: closed(told_open(churn())),
+    "a position is committed before any record is read": lambda: began_at_zero(),
 }  # fmt: skip
+
+
+def closed(story: Story) -> Story:
+    story.tell("closing")
+    return story.stop("a").stop("d")
+
+
+def began_at_zero() -> Story:
+    """A client commits where it begins, and no member says so."""
+    story = Story().start("a", "b").round()
+    story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=0)
+    return story.records(14).consume()
 
 
 def told_open(story: Story) -> Story:
