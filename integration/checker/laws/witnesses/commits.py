@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -211,7 +211,7 @@ def _of_partitions(
     process: Process, begin: Event[CommitBody], end: Event[CommitBody] | None
 ) -> Iterator[tuple[TopicPartition, _ReportedCommit]]:
     in_transaction = begin.body.transaction is not None or begin is end
-    from_ns = 0 if in_transaction else around(begin.mono_ns)[0]
+    from_ns = -_NEVER if in_transaction else around(begin.mono_ns)[0]
     until_ns = around(end.mono_ns)[1] if end is not None and is_of(end, CommitOkBody) else _NEVER
     for row in (end or begin).body.offsets or begin.body.offsets:
         yield row.tp, _ReportedCommit(process, row.offset, from_ns, until_ns, begin, end)
@@ -248,7 +248,7 @@ def own_reading(record: GroupRecord, findings: Findings) -> None:
         for row in begin.body.offsets:
             findings.judged("C5")
             own = _by(reached.get((process, row.tp), ()), around(begin.mono_ns)[1])
-            before = _by(committed.get(row.tp, ()), begin.mono_ns)
+            before = _by(committed.get(row.tp, ()), begin.mono_ns - 1)
             if row.offset > max(own, before):
                 message = (
                     f"{begin.member} committed {named(row.tp)} at offset {row.offset}, although it had read only up to "
@@ -258,5 +258,5 @@ def own_reading(record: GroupRecord, findings: Findings) -> None:
 
 
 def _by(rows: Sequence[tuple[int, int]], at_ns: int) -> int:
-    at = bisect_left(rows, at_ns, key=lambda row: row[0])
+    at = bisect_right(rows, at_ns, key=lambda row: row[0])
     return rows[at - 1][1] if at else 0

@@ -27,7 +27,7 @@ from tests.support.histories.faults import AGE_MS, changed
 from tests.support.histories.faults import fenced as fenced_and_told
 from tests.support.histories.reconciled import Reconciled
 from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
-from tests.support.histories.transactions import early_of_broker, late_of_broker, zombie
+from tests.support.histories.transactions import Transforming, at_work, early_of_broker, late_of_broker, zombie
 from tests.support.histories.truncation import END, before, read_back, truncate
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
@@ -317,7 +317,62 @@ def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, broken: se
     assert laws(told.unreported(read_back(story.wait(300)))) == broken
 
 
+def one_commit() -> Story:
+    """a reads one record, and commits it: each event a millisecond after the one before."""
+    return Story("range", {"t": 1}).start("a").round().wait(1000).records(1).consume()
+
+
+@pytest.mark.parametrize(("by_ms", "broken"), [(-101, set()), (-102, {"C7"}), (101, set()), (102, {"C7"})])
+def test_a_commit_is_in_the_log_between_its_begin_and_its_answer(by_ms: float, broken: set[str]) -> None:
+    assert laws(one_commit().shift("offset_committed", by_ms)) == broken
+
+
+@pytest.mark.parametrize(("by_ms", "broken"), [(101, set()), (102, {"C5"})])
+def test_a_poll_may_be_told_a_little_after_the_commit_of_its_records(by_ms: float, broken: set[str]) -> None:
+    assert laws(one_commit().shift("consume", by_ms)) == broken
+
+
+@pytest.mark.parametrize(("took_us", "broken"), [(101_000, set()), (101_001, {"G5"})])
+def test_an_assignment_takes_as_long_as_it_says(took_us: int, broken: set[str]) -> None:
+    story = Story("range", {"t": 1}).start("a").round()
+
+    assert laws(story.change("assign_end", lambda data: data.update(duration_us=took_us))) == broken
+
+
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, set()), (101, {"R7"})])
+def test_a_loss_is_for_a_generation_that_is_in_the_log_by_then(after_ms: float, broken: set[str]) -> None:
+    story = Story("range", {"t": 2}).start("a", "b").round()
+    story._callback("b", "lost", story.held["b"])
+    story.held["b"] = set()
+    lost = next(e for e in story.events if e.kind == "lost_begin")
+    story.round()
+    committed = [e for e in story.events if e.kind == "generation_committed"][-1]
+    story.shift("generation_committed", (lost.mono_ns - committed.mono_ns) / MS + after_ms)
+
+    assert ("R7" in {v.law for v in check(story.history).violations}) is bool(broken)
+
+
+@pytest.mark.parametrize(("before_ms", "broken"), [(100, False), (101, True)])
+def test_an_output_is_read_once_its_transaction_was_being_committed(before_ms: float, broken: bool) -> None:
+    story = at_work().drain()
+    assert isinstance(story, Transforming)
+    story.read_committed()
+    at = story._find("read_back", {})[-1]
+    author = story.events[at].data["author"]
+    begin = next(e for e in story.events if e.kind == "commit_begin" and e.member == author["member"]
+                 and e.data["transaction"] == author["transaction"])  # fmt: skip
+    ns = begin.mono_ns - round(before_ms * MS)
+    story.events[at] = replace(story.events[at], mono_ns=ns, ts_ns=ns)
+
+    assert ("X2" in {v.law for v in check(story.history).violations}) is broken
+
+
 ELSEWHERE = {
+    "commits._of_partitions SLACK_MS": test_a_commit_is_in_the_log_between_its_begin_and_its_answer,
+    "commits.own_reading SLACK_MS": test_a_poll_may_be_told_a_little_after_the_commit_of_its_records,
+    "roles._ended SLACK_MS": test_an_assignment_takes_as_long_as_it_says,
+    "callbacks.lost_for_a_reason SLACK_MS": test_a_loss_is_for_a_generation_that_is_in_the_log_by_then,
+    "exactly_once.no_zombies SLACK_MS": test_an_output_is_read_once_its_transaction_was_being_committed,
     "exactly_once._standing SLACK_MS": test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
     "exactly_once._taken SLACK_MS": test_who_begins_to_commit_as_the_broker_takes_its_input_is_no_zombie_yet,
     "records._may_fall SLACK_MS": test_a_commit_of_what_was_lost_may_be_on_its_way,
@@ -333,6 +388,7 @@ ELSEWHERE = {
 """Bounds that decide whether something is judged, what is measured, or whether a run's clocks can be believed."""
 
 APART = (
+    "commits._of_partitions SLACK_MS",
     *(f"excuses.{name} SLACK_MS" for name in ("zombie_of", "excuses", "_of_fencing", "_of_deaths", "_excuse")),
     *(f"progress.{name} SLACK_MS" for name in ("progress", "quiet_times", "_owners_live", "_at_rest", "_rests_in")),
     *("progress._epochs SLACK_MS", "transitions.transitions SLACK_MS", "static.fenced SLACK_MS"),
