@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kafka_assignors.errors import KafkaAssignorsError
+
 MOST_BYTES = 1 << 30
 """Of all files of a history together. Kept histories have 330 bytes an event, so 3 million events are below it."""
 LONGEST_LINE = 1 << 24
@@ -33,7 +35,7 @@ read: it is no history."""
 BOM = b"\xef\xbb\xbf"
 
 
-class Unreadable(ValueError):
+class Unreadable(KafkaAssignorsError, ValueError):
     """A file, or the rest of it, can't be read; the message says why, without the file's name."""
 
 

@@ -15,7 +15,7 @@ def fault_of(row: Any) -> str | None:
     """The first schema error of a decoded line; None if the line is valid.
 
     >>> fault_of({"v": 1, "kind": "exit"})
-    "data must contain ['code', 'mono_ns', 'run', 'seq', 'src', 'ts_ns'] properties"
+    "data must contain ['code', 'member', 'mono_ns', 'run', 'seq', 'src', 'ts_ns'] properties"
     """
     kind = row.get("kind") if isinstance(row, dict) else None
     try:

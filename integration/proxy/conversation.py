@@ -40,6 +40,8 @@ from kafka.protocol.producer import (
     TxnOffsetCommitResponse,
 )
 
+from kafka_assignors.errors import KafkaAssignorsError
+
 from .frames import InFlight, Request, request_of
 
 Offsets = Mapping[tuple[str, int], int]
@@ -137,7 +139,7 @@ class Unread:
     reason: str
 
 
-class UnknownTopicId(Exception):
+class UnknownTopicId(KafkaAssignorsError):
     """A topic id whose name no metadata on the process's connections had."""
 
 

@@ -43,7 +43,8 @@ for i in range({WRITERS}):
         effects = os.open(folder / f"{{i}}.effects", os.O_WRONLY | os.O_CREAT)
         with EventWriter(folder / f"{{i}}.jsonl", "run", "member", group="g", member=str(i)) as writer:
             while True:
-                event = writer.write("consume", offsets=[{{**ROW, "first": writer._seq}}] * (writer._seq % 400))
+                row = {{**ROW, "first": writer._seq, "last": writer._seq}}
+                event = writer.write("consume", offsets=[row] * (writer._seq % 400))
                 os.pwrite(effects, b"%12d" % event.seq, 0)
     print(pid, flush=True)
 """
