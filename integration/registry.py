@@ -7,9 +7,10 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.errors import ConfigError, UnknownName
 
-from .names import PEER, is_ours, options_of
+from .names import PEER
 
 _PEER_ASSIGNORS = {
     "range": "kafka.coordinator.assignors.range:RangePartitionAssignor",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from kafka_assignors.core.declaration import is_ours
 from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
@@ -35,7 +36,7 @@ from kafka_assignors.history.events.bodies import (
 from kafka_assignors.history.timeline import Span, spans
 
 from ..history import History
-from ..names import COOPERATIVE, EITHER, is_ours
+from ..names import COOPERATIVE, EITHER
 from .reconciliation import Reconciliation
 
 Process = tuple[str | None, int]

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from kafka_assignors.core.declaration import options_of
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.weighted.hysteresis import GROUP_S
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import GenerationBody, RebalanceRequestBody, StepBody
 
-from ..names import options_of
 from .ledger import Generation, GroupRecord
 from .slack import surely_before
 

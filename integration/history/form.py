@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.errors import ConfigError
-
-from ..names import is_ours, options_of
 
 MOST_PARTITIONS = 1 << 20
 """Partitions that one event may count: the laws look at each of them. A KRaft cluster has at most a few million."""

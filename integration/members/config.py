@@ -10,9 +10,8 @@ from typing import Any
 
 from kafka_assignors.connection import Connection, from_settings
 from kafka_assignors.connection.properties import parse, render
+from kafka_assignors.core.declaration import is_ours
 from kafka_assignors.errors import ConfigError, UnknownName
-
-from ..names import is_ours
 
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT, JAVA = "kafka-python", "aiokafka", "confluent", "java"
 VERIFIABLE, BRIDGE = "verifiable", "bridge"

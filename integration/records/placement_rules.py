@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kafka_assignors.core.declaration import is_ours
 from kafka_assignors.producers import partition_for_key
 
-from ..names import PEER, is_ours
+from ..names import PEER
 from ..registry import partitioner_class
 
 _KEYED_LIKE_JAVA = ("default", f"{PEER}:default", f"{PEER}:sticky")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.errors import ConfigError
 
-from ..names import is_ours, options_of
 from .actions import Action, AddPartitions, CreateTopic, DeleteTopic, Join, Subscribe, UncleanElection
 from .catalogue import Scenario
 

@@ -9,6 +9,7 @@ A member imports this module before it joins, so it imports no NumPy.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar, overload
@@ -320,3 +321,26 @@ class CooperativeOptions(MemberOptions):
         "The rebalance protocol that the assignor supports; `auto` follows the consumer.",
         among(*PROTOCOLS), of=Of.CONSUMER, needs=Needs.COOPERATIVE,
     )  # fmt: skip
+
+
+def is_ours(name: str) -> bool:
+    """Whether a name means one of this distribution's own strategies."""
+    return ":" not in name.partition("{")[0]
+
+
+def options_of(name: str) -> tuple[str, dict[str, Any]]:
+    """Split one of our assignors' names, such as ``consistent-hash{"epsilon": 0.1}``, into bare name and options.
+
+    Raises:
+        ConfigError: The options aren't a JSON object.
+    """
+    bare, brace, rest = name.partition("{")
+    if not brace:
+        return name, {}
+    try:
+        options: dict[str, Any] = json.loads(brace + rest)
+    except ValueError as error:
+        raise ConfigError(
+            f'assignor {name!r}: its options are not a JSON object like {{"epsilon": 0.1}}: {error}'
+        ) from error
+    return bare, options

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kafka_assignors.core import reading
+from kafka_assignors.core.declaration import options_of
 from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
@@ -15,7 +16,6 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import BrokerAssignedBody, GenerationBody
 from kafka_assignors.operator import election
 
-from ...names import options_of
 from ..ledger import Generation, GroupRecord
 from ..slack import surely_before
 from .findings import BEAT_MS, MS, SHOWN, Findings, all_named, named

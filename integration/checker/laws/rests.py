@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.wire.userdata import decode_sticky
 from kafka_assignors.errors import WireError
@@ -15,7 +16,7 @@ from kafka_assignors.history.events.bodies import (
     FaultBody,
 )
 
-from ...names import COOPERATIVE, is_ours, options_of
+from ...names import COOPERATIVE
 from ..ledger import Generation, GroupRecord
 from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS
 from ..transitions import Transition, needed_moves, subscribe_alike

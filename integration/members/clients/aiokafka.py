@@ -31,10 +31,10 @@ from aiokafka.errors import (
 )
 
 from kafka_assignors.clients.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
+from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history.events import partitions_json
 
-from ...names import is_ours, options_of
 from ..config import MemberConfig
 from ..control import Control
 from .events import CLOSE_MS, Writing, record_size, runs
