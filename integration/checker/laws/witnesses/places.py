@@ -57,7 +57,7 @@ def nothing_from_nowhere(run: RunRecord, findings: Findings) -> None:
     """K3: what members consumed, and what was read back, was sent: it lies at offsets that were acknowledged.
 
     A refused record may have been written, so as many others are granted. A topic's records before the first
-    acknowledged one are not of this run. An end (``drained``, ``read_back``) lies behind the last acknowledged record.
+    acknowledged one are not of this run.
     """
     offsets = _acknowledged(run)
     topics = {tp.topic for tp in offsets}

@@ -60,9 +60,8 @@ def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
 def _differences(row: MemberRow, start: Event[StartBody]) -> Iterator[tuple[str, object, object]]:
     config = start.body.config
     pairs: list[tuple[str, object, object]] = [("the instance id", start.instance_id, row.instance_id)]
-    if (
-        start.instance_id is None and start.log_bytes is None and start.client != WIRE
-    ):  # a service chooses its client id
+    of_a_service = start.log_bytes is not None or start.client == WIRE  # which chooses its client id
+    if start.instance_id is None and not of_a_service:
         pairs.append(("the name", start.member, row.client_id))
     if config.session_timeout_ms is not None and row.session_timeout_ms is not None:
         pairs.append(("session_timeout_ms", config.session_timeout_ms, row.session_timeout_ms))
