@@ -624,10 +624,10 @@ _OURS = re.compile(r"kafka_assignors(\.|$)")
 _LEVEL = re.compile(r"\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 
 
-def _warnings(broker: Broker | Cluster, item: pytest.Item) -> str:
+def _warnings(broker: Broker, item: pytest.Item) -> str:
     """The last warnings and errors of a broker's log with their stack traces, and where the whole log is kept."""
     log = broker.log_tail(_WHOLE_LOG)
-    if isinstance(broker, Broker) and broker.backend == "external":
+    if broker.backend == "external":
         return log
     path = item.config.stash[_LOGS] / f"{_file_name(item.nodeid)}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -672,7 +672,7 @@ def pytest_runtest_makereport(
             vars(report).pop("wasxfail", None)
     for name in ("kafka_broker", "kafka_cluster"):
         broker: Any = getattr(item, "funcargs", {}).get(name)
-        if report.failed and isinstance(broker, Broker | Cluster):
+        if report.failed and isinstance(broker, Broker):
             report.sections.append((f"log of {broker}", _warnings(broker, item)))
     judged = item.stash.get(_JUDGED, None)
     if report.failed and judged is not None and judged.verdict_text:

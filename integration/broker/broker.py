@@ -1,29 +1,34 @@
-"""The interface of every broker, whatever it runs in."""
+"""What all brokers share: one node or several, started by the harness or by somebody else."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_assignors.connection import Connection
 
-from ..errors import NotSupported
+from .node import Node
 from .settings import Route
 
 if TYPE_CHECKING:
     from .secured import Secured
 
+Started = TypeVar("Started", bound="Broker")
+
 
 class Broker(ABC):
-    """One Kafka node that serves clients. `backend` is in `BACKENDS`; an external broker's version is ``unknown``."""
+    """Kafka nodes that serve clients. `backend` is in `BACKENDS`; an external broker's version is ``unknown``."""
 
-    def __init__(self, bootstrap: str, backend: str, version: str) -> None:
+    def __init__(self, backend: str, version: str, bootstrap: str = "") -> None:
         self.bootstrap = bootstrap
+        """``host:port`` of every node, separated by commas: clients find the brokers while any node serves."""
         self.backend = backend
         self.version = version
+        self.nodes: list[Node] = []
+        """The nodes that the harness started. Empty for an external broker."""
         self.secured: Secured | None = None
-        """The listener for users with passwords and rights. None unless the broker was started with certificates."""
+        """The listeners for users with passwords and rights. None unless the broker was started with certificates."""
 
     @property
     def connection(self) -> Connection:
@@ -31,12 +36,13 @@ class Broker(ABC):
         return Connection(self.bootstrap)
 
     @property
+    @abstractmethod
     def routes(self) -> tuple[Route, ...]:
-        """The listener in front of which a `FaultProxy` can stand. NotSupported: an external broker has none."""
-        raise NotSupported(
-            f"the {self.backend} broker at {self.bootstrap} has no listener for a fault proxy, because the harness "
-            "did not start it; use the backend jvm or docker, or a cluster, for faults of single members"
-        )
+        """The listeners of all nodes in front of which a `FaultProxy` can stand.
+
+        Raises:
+            NotSupported: The broker is external.
+        """
 
     @abstractmethod
     def pids(self) -> list[int]:
@@ -44,11 +50,11 @@ class Broker(ABC):
 
     @abstractmethod
     def log_tail(self, lines: int = 40) -> str:
-        """The last lines of its log, also after `kill` and until `close`."""
+        """The last lines of its log, also after `kill` and until `close`. Of several nodes: of each log, with names."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End the broker like a crash (SIGKILL), and wait until it is gone. Its data stay.
+        """End all nodes like a crash (SIGKILL), and wait until they are gone. Their data stay.
 
         Raises:
             NotSupported: The broker is external, or a server within a JVM (``shared``).
@@ -56,18 +62,18 @@ class Broker(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Start the broker on the same port with its data, and wait until it serves. A running one is stopped first.
+        """Start all nodes on their ports with their data, and wait until they serve. Running ones are stopped first.
 
         Raises:
             NotSupported: The broker is external.
-            BrokerNotReady: The broker does not come up.
+            BrokerNotReady: A node does not come up.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End the broker and remove what `start_broker` made. An external broker continues. Safe to call twice."""
+        """End the broker and remove what its start made. An external broker continues. Safe to call twice."""
 
-    def __enter__(self) -> Broker:
+    def __enter__(self: Started) -> Started:
         return self
 
     def __exit__(
@@ -76,4 +82,5 @@ class Broker(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{self.backend} broker {self.version} at {self.bootstrap}>"
+        what = f"cluster of {len(self.nodes)} brokers" if len(self.nodes) > 1 else "broker"
+        return f"<{self.backend} {what} {self.version} at {self.bootstrap}>"

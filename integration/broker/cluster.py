@@ -1,4 +1,4 @@
-"""A cluster of real brokers on this machine, one rack each by default. Nodes can be stopped, killed and paused singly.
+"""Real brokers on this machine: one node, or a cluster of several with one rack each by default.
 
 By default each node is a JVM of its own. With ``backend="shared"`` the nodes run in one JVM: three boot in half the
 time and one restarts in half a second, but a node can neither crash nor stall alone. Containers (``backend="docker"``)
@@ -13,130 +13,58 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
+from pathlib import Path
 
-from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from ..errors import BrokerNotReady, BrokerUnreachable
+from .broker import Broker
 from .diagnosis import not_ready
+from .node import Node
 from .nodes.node import NodeProcess
 from .nodes.place import Place
-from .ports import free_ports, hold
+from .ports import free_ports, hold, require_free
 from .ready import await_ready
 from .secured import Certificates, Secured, with_secured
-from .settings import KAFKA_VERSION, Route, broker_settings, uuid_base64
+from .settings import JVM_FLAGS, KAFKA_VERSION, Route, broker_settings, uuid_base64
 
 BACKENDS = ("jvm", "shared", "docker")
 
-JVM_FLAGS = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_SMALL_JVM_FLAGS = ("-Xmx128m", *JVM_FLAGS[1:])
 """Half the heap of a single broker, because several nodes share a machine."""
 
-_STOP_TIMEOUT_S = 30
+_STOP_TIMEOUT_S = 15
 
 
-class Node:
-    """One broker of a cluster, made by `start_cluster`. Ids begin at 1; `bootstrap` is this node's alone."""
+class Cluster(Broker):
+    """One node or more, made by `start_broker` or `start_cluster`. As a context manager it ends all of them."""
 
-    def __init__(self, node_id: int, rack: str, bootstrap: str, route: Route, place: Place, cluster: Cluster) -> None:
-        self.node_id, self.rack, self.bootstrap, self.route = node_id, rack, bootstrap, route
-        self._place, self._cluster = place, cluster
-        self.paused = self.cut_off = False
-
-    @property
-    def runs(self) -> bool:
-        """Whether the node has been started and has not ended. A paused node runs."""
-        return self._place.runs
-
-    def pids(self) -> list[int]:
-        """Ids of the processes that the node runs in now."""
-        return self._place.pids()
-
-    def log_tail(self, lines: int = 40) -> str:
-        """The last lines of the node's log, also after `stop` and `kill`."""
-        return self._place.log_tail(lines)
-
-    def stop(self) -> None:
-        """Stop the node by SIGTERM. It hands its leaders over first and keeps its data.
-
-        Raises:
-            BrokerNotReady: The node did not end within 30 s and was killed, e.g. because no majority is left.
-        """
-        self.paused = False
-        if not self._place.stop(_STOP_TIMEOUT_S):
-            raise not_ready(
-                f"node {self.node_id} at {self.bootstrap} did not stop within {_STOP_TIMEOUT_S} s and was killed",
-                self.log_tail(),
-            )
-
-    def kill(self) -> None:
-        """Kill the node by SIGKILL, like a crash. The others miss it after ``broker.session.timeout.ms``, here 3 s."""
-        self._place.kill()
-        self.paused = False
-
-    def pause(self) -> None:
-        """Freeze the node by SIGSTOP: its connections stay open and nothing answers. The others miss it after 3 s."""
-        self._place.pause()
-        self.paused = True
-
-    def resume(self) -> None:
-        """Let a paused node continue. It catches up on its own."""
-        self._place.resume()
-        self.paused = False
-
-    def disconnect(self) -> None:
-        """Cut the node off from clients and other nodes, which miss it after 3 s. NotSupported without ``docker``."""
-        self._place.disconnect()
-        self.cut_off = True
-
-    def connect(self) -> None:
-        """Undo `disconnect`."""
-        if self.cut_off:
-            self._place.connect()
-        self.cut_off = False
-
-    def restart(self) -> None:
-        """Start the node again with its data and wait until all running nodes serve. A running node is stopped first.
-
-        Raises:
-            BrokerNotReady: The node does not come up.
-        """
-        if self.runs:
-            self.stop()
-        self._place.launch(self.bootstrap)
-        self._cluster.await_ready()
-
-    def __repr__(self) -> str:
-        return f"<node {self.node_id} in rack {self.rack!r} at {self.bootstrap}>"
-
-
-class Cluster:
-    """Brokers that form one cluster, made by `start_cluster`. As a context manager it ends all of them."""
-
-    def __init__(
+    def __init__(  # options of the nodes, given by name but for the racks
         self,
         racks: Sequence[str],
+        *,
         backend: str,
         version: str,
         timeout_s: float,
         settings: Mapping[str, str],
         certificates: Certificates | None = None,
+        port: int | None = None,
+        directory: Path | None = None,
     ) -> None:
-        self.secured: Secured | None = None
-        """The listeners for users with passwords and rights. None unless the cluster was started with certificates."""
-        self._certificates = certificates
-        self.backend = backend
-        self.version = version
-        self.nodes: list[Node] = []
+        """Start one node per rack. `port` and `directory` are of the first, and given only where it is alone."""
+        super().__init__(backend, version)
+        if port is not None:
+            require_free(port)
+        self._port, self._directory, self._certificates = port, directory, certificates
         self._timeout_s = timeout_s
-        self._reservation = ExitStack()
+        self._reservation = ExitStack()  # the ports where a proxy may listen
         try:
             for attempt in range(3):
                 try:
                     self._launch(racks, settings)
                     self.await_ready()
                     if certificates is not None:
-                        faces = ",".join(f"localhost:{port}" for port in self._secured_ports)
+                        faces = ",".join(f"localhost:{number}" for number in self._secured_ports)
                         self.secured = Secured(faces, self.bootstrap, certificates.ca)
                     return
                 except BrokerNotReady as error:
@@ -149,16 +77,6 @@ class Cluster:
             raise
 
     @property
-    def bootstrap(self) -> str:
-        """``host:port`` of every node, separated by commas: clients find the cluster while any node serves."""
-        return ",".join(node.bootstrap for node in self.nodes)
-
-    @property
-    def connection(self) -> Connection:
-        """How the harness reaches the cluster."""
-        return Connection(self.bootstrap)
-
-    @property
     def routes(self) -> tuple[Route, ...]:
         """The listeners of all nodes in front of which a `FaultProxy` can stand."""
         return tuple(node.route for node in self.nodes)
@@ -167,8 +85,10 @@ class Cluster:
         """Process ids of all nodes."""
         return list(dict.fromkeys(pid for node in self.nodes for pid in node.pids()))
 
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of each log, under the name of its node, or of the nodes that share the log."""
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of the log; of each log under the name of its node, or of the nodes that share it."""
+        if len(self.nodes) == 1:
+            return self.nodes[0].log_tail(lines)
         logs: dict[str, list[str]] = {}
         for node in self.nodes:
             logs.setdefault(node.log_tail(lines), []).append(repr(node))
@@ -192,13 +112,24 @@ class Cluster:
 
         def check_alive() -> None:
             for node in live:
-                node._place.check_alive()
+                node.place.check_alive()
 
         for node in live:
             try:
                 await_ready(node.bootstrap, max(1, deadline - time.monotonic()), check_alive, brokers=len(live))
             except BrokerUnreachable as error:
-                raise not_ready(f"{node}: {error}", node.log_tail()) from error
+                raise not_ready(f"{node}: {error} ({node.place.traces})", node.log_tail()) from error
+
+    def kill(self) -> None:
+        """Send SIGKILL to every node. NotSupported if they share a JVM."""
+        for node in self.nodes:
+            node.kill()
+
+    def restart(self) -> None:
+        """Stop all nodes that run, and start all. After `kill` this waits until their old sessions end (3 s)."""
+        for node in self.nodes:
+            node.place.stop(_STOP_TIMEOUT_S)
+        self.restore()
 
     def restore(self) -> None:
         """Bring back all stopped, killed, paused or cut-off nodes, wait until all serve. BrokerNotReady otherwise."""
@@ -206,44 +137,48 @@ class Cluster:
             node.resume()
             node.connect()
             if not node.runs:
-                node._place.launch(node.bootstrap)
+                node.launch()
         self.await_ready()
 
     def close(self) -> None:
-        """End all nodes and remove their data. Safe to call twice."""
+        """End all nodes and remove their data. A clean end isn't necessary, because Kafka recovers its log."""
         for node in self.nodes:
-            node._place.close()
-        self.nodes.clear()
+            node.place.close()
         self._reservation.close()
 
     def _launch(self, racks: Sequence[str], settings: Mapping[str, str]) -> None:
         """Start one node per rack, all at once, because the first nodes wait for a majority."""
         count, cluster_id = len(racks), uuid_base64()
-        ports = free_ports(5 * count)
-        self._secured_ports = ports[4 * count :]
+        # drawn at once: two draws could give two listeners the same port
+        ports = [number for number in free_ports(5 * count + 1) if number != self._port]
+        if self._port is not None:
+            ports.insert(0, self._port)
+        self._secured_ports = ports[4 * count : 5 * count]
         controllers = ports[count : 2 * count]
         self._reservation = hold(ports[2 * count : 3 * count])  # reserved for a proxy
+        self.nodes = []
         for i, place in enumerate(self._places(count)):
             route = Route(ports[2 * count + i], ports[3 * count + i])
-            self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self))
-        voters = [f"{n.node_id}@{n._place.host}:{port}" for n, port in zip(self.nodes, controllers, strict=True)]
+            self.nodes.append(Node(i + 1, racks[i], f"127.0.0.1:{ports[i]}", route, place, self.await_ready))
+        self.bootstrap = ",".join(node.bootstrap for node in self.nodes)
+        voters = [f"{n.node_id}@{n.place.host}:{number}" for n, number in zip(self.nodes, controllers, strict=True)]
         for node, port, controller_port in zip(self.nodes, ports, controllers, strict=False):
-            node._place.format(node.node_id, cluster_id)
+            node.place.format(node.node_id, cluster_id)
             own = broker_settings(
                 port=port,
                 controller_port=controller_port,
-                data=str(node._place.data),
+                data=str(node.place.data),
                 rack=node.rack,
                 node_id=node.node_id,
                 route=node.route,
             )
-            placed = node._place.listeners(port, controller_port, node.route)
+            placed = node.place.listeners(port, controller_port, node.route)
             ours = {**own, **_common_settings(voters), **placed}
             if self._certificates is not None:
                 ours = with_secured(ours, self._secured_ports[node.node_id - 1], self._certificates)
-            node._place.configure({**ours, **settings})
+            node.place.configure({**ours, **settings})
         for node in self.nodes:
-            node._place.launch(node.bootstrap)
+            node.launch()
 
     def _places(self, count: int) -> Iterator[Place]:
         if self.backend == "shared":
@@ -254,21 +189,11 @@ class Cluster:
         elif self.backend == "docker":
             from .nodes.containers import ContainerNode, Containers
 
-            containers = Containers(self.version, network=True)
+            containers = Containers(self.version, network=count > 1)
             yield from (ContainerNode(containers, f"kafka-{number}") for number in range(1, count + 1))
         else:
-            yield from (NodeProcess(self.version, jvm_flags=JVM_FLAGS) for _ in range(count))
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<{self.backend} cluster of {len(self.nodes)} brokers {self.version} at {self.bootstrap}>"
+            flags = JVM_FLAGS if count == 1 else _SMALL_JVM_FLAGS
+            yield from (NodeProcess(self.version, self._directory, flags) for _ in range(count))
 
 
 def start_cluster(  # options of one cluster, given by name
@@ -314,7 +239,10 @@ def start_cluster(  # options of one cluster, given by name
     if certificates is not None and backend == "docker":
         raise ConfigError("a secured listener needs backend 'jvm' and 'shared', not 'docker'")
     placed = [racks[i % len(racks)] for i in range(nodes)]
-    return Cluster(placed, backend, version, timeout_s, settings or {}, certificates)
+    return Cluster(
+        placed, backend=backend, version=version, timeout_s=timeout_s, settings=settings or {},
+        certificates=certificates,
+    )  # fmt: skip
 
 
 def _common_settings(voters: Sequence[str]) -> dict[str, str]:

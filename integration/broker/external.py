@@ -7,6 +7,7 @@ from kafka_assignors.connection import Connection
 from ..errors import NotSupported
 from .broker import Broker
 from .ready import await_ready
+from .settings import Route
 
 
 class ExternalBroker(Broker):
@@ -20,13 +21,21 @@ class ExternalBroker(Broker):
 
     def __init__(self, bootstrap: str | Connection, timeout_s: float = 5) -> None:
         self._connection = Connection.of(bootstrap)
-        super().__init__(self._connection.bootstrap, "external", "unknown")
+        super().__init__("external", "unknown", self._connection.bootstrap)
         await_ready(self._connection, timeout_s)
 
     @property
     def connection(self) -> Connection:
         """The given connection."""
         return self._connection
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Raise NotSupported: it has no listener for a fault proxy."""
+        raise NotSupported(
+            f"the external broker at {self.bootstrap} has no listener for a fault proxy, because the harness did not "
+            "start it; use the backend jvm or docker, or a cluster, for faults of single members"
+        )
 
     def pids(self) -> list[int]:
         """Empty: its processes aren't ours."""

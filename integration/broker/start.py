@@ -10,6 +10,7 @@ from kafka_assignors.connection import Connection
 from kafka_assignors.errors import ConfigError, UnknownName
 
 from .broker import Broker
+from .cluster import Cluster
 from .settings import KAFKA_VERSION
 
 if TYPE_CHECKING:
@@ -75,13 +76,7 @@ def start_broker(  # options of one broker, given by name
 
         assert bootstrap is not None
         return ExternalBroker(bootstrap, timeout_s=min(timeout_s, 5))
-    if backend == "docker":
-        from .nodes.containers import DockerBroker
-
-        return DockerBroker(port=port, rack=rack, version=version, timeout_s=timeout_s, settings=settings or {})
-    from .jvm import JvmBroker
-
-    return JvmBroker(
-        shared=backend == "shared", port=port, rack=rack, directory=directory, version=version, timeout_s=timeout_s,
-        settings=settings or {}, certificates=certificates,
+    return Cluster(
+        (rack,), backend=backend, version=version, timeout_s=timeout_s, settings=settings or {},
+        certificates=certificates, port=port, directory=directory,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from kafka_assignors.frame import COULD_NOT_RUN, YES
 from kafka_assignors.output import complain, printable, printable_lines
 
 from ..broker import Broker
-from ..broker.cluster import Cluster, start_cluster
+from ..broker.cluster import start_cluster
 from ..checker import Verdict, known_laws
 from ..history import History
 from ..members.group import Stable
@@ -240,7 +240,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
                 print(f"not played to the end: {printable_lines(ran.gave_up)}", file=sys.stderr)
             result = judged(ran)
             console.print(cost_table(result.row))
-            place = broker.backend if isinstance(broker, Broker) else f"{len(broker.nodes)} nodes"
+            place = f"{len(broker.nodes)} nodes" if len(broker.nodes) > 1 else broker.backend
             facts = [("broker", f"{place}, Kafka {broker.version}")]
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
@@ -265,7 +265,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         return exit_code(result.verdict.value)
 
 
-def _run_seeds(what: Mapping[int, Scenario], broker: Broker | Cluster, asked: Asked, folder: Path) -> int:
+def _run_seeds(what: Mapping[int, Scenario], broker: Broker, asked: Asked, folder: Path) -> int:
     console, prefix = progress_console(unseen=asked.as_json), new_prefix()
     first, scenario = next(iter(what.items()))
     require_fit(scenario, broker)
@@ -300,7 +300,7 @@ def _tell_again(asked: Asked, seed: int) -> None:
     print(f"run it again: {again}", file=sys.stderr)
 
 
-def _brokers(what: Scenario, where: Where) -> Broker | Cluster:
+def _brokers(what: Scenario, where: Where) -> Broker:
     if what.nodes == 1:
         return broker_of(where.backend, where.reached, version=where.version)
     if where.reached is not None or where.backend == "external":
@@ -318,9 +318,9 @@ def _require_lasting(events_topic: str | None, bootstrap: Connection | None) -> 
         )
 
 
-def _require_consent(broker: Broker | Cluster, intent: Intent, confirmed: bool) -> None:
+def _require_consent(broker: Broker, intent: Intent, confirmed: bool) -> None:
     """On a broker that this run didn't start, require the user's consent and that a lasting topic is new."""
-    if not (isinstance(broker, Broker) and broker.backend == "external"):
+    if broker.backend != "external":
         return
     if intent.lasting is not None:
         with closing(Topics(broker.connection)) as there:

@@ -16,7 +16,6 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.output import printable
 
 from ..broker import Broker
-from ..broker.cluster import Cluster
 from ..history.manifest import NAME as MANIFEST
 from ..report.report import GroupResult, Report, render_html
 from ..scenario import Scenario
@@ -79,7 +78,7 @@ def scenario_of_seed(
 
 def run_seeds(  # as `run_scenario`
     scenarios: Mapping[int, Scenario],
-    broker: Broker | Cluster,
+    broker: Broker,
     out: Path,
     on_row: Callable[[SeedResult, bool], None],
     *,
@@ -146,9 +145,7 @@ def together(rows: Iterable[SeedResult], asked: int) -> bool | None:
 _WORDS = {"true": True, "false": False, "unknown": None}
 
 
-def _run(
-    seed: int, what: Scenario, sandbox: Sandbox, broker: Broker | Cluster, folder: Path, timeout_s: float
-) -> SeedResult:
+def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker, folder: Path, timeout_s: float) -> SeedResult:
     shutil.rmtree(folder, ignore_errors=True)  # remains of an interrupted run
     began = time.monotonic()
     run = uuid.uuid4().hex

@@ -16,7 +16,7 @@ from kafka_assignors.frame import Output, command
 from kafka_assignors.output import is_quiet
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
-from ..broker.cluster import Cluster, start_cluster
+from ..broker.cluster import start_cluster
 from ..broker.secured import Certificates
 from ..processes.child import watched_folder
 from ..records.playground import GROUP, MEMBERS, PARTITIONS, PER_S, TOPIC, Playground
@@ -61,7 +61,7 @@ def up(
         if play:
             made.setdefault(TOPIC, PARTITIONS)
         certificates = Certificates() if secure else None
-        started: Broker | Cluster
+        started: Broker
         if nodes > 1:
             if backend == "external" or port is not None:
                 raise ConfigError(f"--nodes {nodes} starts brokers on free ports; remove --port")

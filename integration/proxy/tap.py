@@ -24,7 +24,6 @@ from types import TracebackType
 from typing import IO, Any
 
 from ..broker import Broker
-from ..broker.cluster import Cluster
 from ..broker.settings import Route
 from ..errors import HarnessError, NotSupported
 from ..processes.python import python_command
@@ -66,7 +65,7 @@ class WireTap:
         )  # fmt: skip
 
     @classmethod
-    def before(cls, broker: Broker | Cluster, *, faulty: bool = False) -> WireTap | None:
+    def before(cls, broker: Broker, *, faulty: bool = False) -> WireTap | None:
         """The tap before a broker or cluster; None before one that the harness did not start, which names itself."""
         try:
             return cls(broker.routes, faulty=faulty)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ConfigError
 
-from ..broker.cluster import Cluster, Node
+from ..broker.cluster import Cluster
+from ..broker.node import Node
 from ..errors import NotStable
 from ..members.group import MemberGroup
 from ..records import Sender

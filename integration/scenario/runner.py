@@ -49,7 +49,7 @@ class ScenarioRun:
 
 def run_scenario(  # options of one run, given by name
     scenario: Scenario,
-    broker: Broker | Cluster,
+    broker: Broker,
     folder: Path,
     run: str,
     *,
@@ -83,7 +83,6 @@ def run_scenario(  # options of one run, given by name
         ConfigError: A topic exists with another partition count.
     """
     require_fit(scenario, broker)
-    cluster = broker if isinstance(broker, Cluster) else None
     steps: list[tuple[str, Stable]] = []
     gave_up = ""
     with ExitStack() as stack:
@@ -99,7 +98,7 @@ def run_scenario(  # options of one run, given by name
             stack.enter_context(tap)
         timeouts = {name: getattr(scenario, name) for name in ("session_timeout_ms", "heartbeat_interval_ms")}
         members = stack.enter_context(MemberGroup(broker.connection, group, folder, run, **timeouts))
-        outages = None if cluster is None else Outages(cluster, members)
+        outages = Outages(broker, members) if isinstance(broker, Cluster) and len(broker.nodes) > 1 else None
         stage = _Stage(scenario, members, proxy, outages, timeout_s, service, tap)
         try:
             with ExitStack() as sending:
@@ -140,9 +139,9 @@ def run_scenario(  # options of one run, given by name
     return ScenarioRun(scenario, group, folder, tuple(steps), gave_up)
 
 
-def require_fit(scenario: Scenario, broker: Broker | Cluster) -> None:
+def require_fit(scenario: Scenario, broker: Broker) -> None:
     """Check, before anything is made, that a scenario can run on this broker. NotSupported if it can't."""
-    if scenario.nodes > (len(broker.nodes) if isinstance(broker, Cluster) else 1):
+    if scenario.nodes > max(1, len(broker.nodes)):
         raise NotSupported(f"scenario {scenario.name!r} needs a cluster of {scenario.nodes} nodes, not {broker!r}")
     if scenario.network_faults:
         _ = broker.routes

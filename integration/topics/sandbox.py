@@ -16,7 +16,6 @@ from kafka_assignors.connection import Connection, Right, denied
 from kafka_assignors.errors import AccessRefused, ConfigError, KafkaAssignorsError
 
 from ..broker import Broker
-from ..broker.cluster import Cluster
 from .topics import Topics, create_topics
 
 _TICK_S = 0.2
@@ -37,10 +36,9 @@ class Sandbox:
         self._made: dict[str, int] = {}
 
     @classmethod
-    def on(cls, broker: Broker | Cluster) -> Sandbox:
+    def on(cls, broker: Broker) -> Sandbox:
         """A sandbox on that broker, with its own prefix if the broker is external."""
-        external = isinstance(broker, Broker) and broker.backend == "external"
-        return cls(broker.connection, new_prefix() if external else "")
+        return cls(broker.connection, new_prefix() if broker.backend == "external" else "")
 
     def name(self, name: str) -> str:
         """The name of a topic or group with the prefix."""

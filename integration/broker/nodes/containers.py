@@ -18,15 +18,13 @@ from typing import Any
 
 from kafka_assignors.connection.properties import render
 
-from ...errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, NotSupported
+from ...errors import DockerUnavailable, NotSupported
 from ..diagnosis import not_ready
-from ..ports import free_ports, require_free
-from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, broker_settings, uuid_base64
+from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
 from .docker import docker_problem, image_name, require_image
-from .place import PlacedBroker
 
 _LABEL = "kafka-assignors.run"
-_CONTROLLER_PORT, _INTERNAL_PORT = 9093, 9092  # inside a container, where nothing else listens
+_INTERNAL_PORT = 9092  # inside a container, where nothing else listens
 _KILLED = 137  # exit code after SIGKILL
 FREEZES = 3
 """How often we ask an engine to freeze a container."""
@@ -111,6 +109,11 @@ class ContainerNode:
     def id(self) -> str:
         """The container's id."""
         return str(self._container.id)
+
+    @property
+    def traces(self) -> str:
+        """The container's name at the engine."""
+        return f"container {self.id[:12]}"
 
     @property
     def runs(self) -> bool:
@@ -238,37 +241,6 @@ class ContainerNode:
         except NotFound:
             return {}
         return dict(self._container.attrs["State"])
-
-
-class DockerBroker(PlacedBroker):
-    """One KRaft node in a container, which is removed with this process. `start_broker` describes the arguments."""
-
-    _node: ContainerNode
-
-    def __init__(
-        self, *, port: int | None, rack: str, version: str, timeout_s: float, settings: Mapping[str, str]
-    ) -> None:
-        if port is not None:
-            require_free(port)
-        self._node = ContainerNode(Containers(version, network=False), "kafka")
-        try:
-            *behind, chosen = (*free_ports(2), port) if port is not None else free_ports(3)
-            self._take(Route(*behind))
-            super().__init__(f"127.0.0.1:{chosen}", "docker", version)
-            self._timeout_s = timeout_s
-            ours = broker_settings(
-                port=chosen, controller_port=_CONTROLLER_PORT, data=str(self._node.data), rack=rack, route=self._route
-            )
-            self._node.format()
-            placed = self._node.listeners(chosen, _CONTROLLER_PORT, self._route)
-            self._node.configure({**ours, **placed, **settings})
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    def _silent(self, error: BrokerUnreachable) -> BrokerNotReady:
-        return not_ready(f"{error} (container {self._node.id[:12]})", self.log_tail())
 
 
 def _container(containers: Containers, name: str, ports: Iterable[int], properties: str, cluster_id: str) -> Any:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from kafka_assignors.connection.properties import render
 from kafka_assignors.errors import NotEnoughSpace
-from kafka_assignors.jvm import java, kafka_jars
+from kafka_assignors.jvm import Java, java, kafka_jars
 
 from ...errors import NotSupported
 from ...processes.child import ChildProgram
 from ..diagnosis import not_ready
-from ..settings import JVM_FLAGS, LOGGER_FLAGS, Route, uuid_base64
+from ..settings import LOGGER_FLAGS, Route, uuid_base64
 from .prepared import class_data, formatted_storage, storage
 
 _KILL_TIMEOUT_S = 10
@@ -30,6 +30,8 @@ class LocalNode:
 
     host = "127.0.0.1"
 
+    java: Java
+
     def __init__(self, directory: Path, log_path: Path, formatted: Path) -> None:
         self.directory, self.log_path = directory, log_path
         self._formatted = formatted
@@ -39,6 +41,11 @@ class LocalNode:
     def data(self) -> Path:
         """Kafka's ``log.dirs``."""
         return self.directory / "data"
+
+    @property
+    def traces(self) -> str:
+        """Its Java and its log."""
+        return f"{self.java}, log {self.log_path}"
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of `log_path`."""
@@ -78,7 +85,7 @@ class NodeProcess(LocalNode):
         MachineError: Java or jars are missing and cannot be fetched, or the disk is full.
     """
 
-    def __init__(self, version: str, directory: Path | None = None, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
+    def __init__(self, version: str, directory: Path | None, jvm_flags: Sequence[str]) -> None:
         jars = kafka_jars(version)
         self.java = java()
         self.version = version

@@ -33,11 +33,10 @@ from aiokafka.errors import (
 from kafka_assignors.clients.aiokafka import Assignor, LagAssignor, WeightedAssignor, partition_counts, racks
 from kafka_assignors.core.declaration import is_ours, options_of
 from kafka_assignors.errors import UnknownName
-from kafka_assignors.history.events import partitions_json
 
 from ..config import MemberConfig
 from ..control import Control
-from .events import CLOSE_MS, Writing, record_size, runs
+from .events import CLOSE_MS, ReportingMember, Writing
 from .program import run_program
 
 PEER = "aiokafka"
@@ -107,20 +106,19 @@ class _ObservedAssignor:
         return assignment
 
     def on_assignment(self, assignment: Any) -> None:
-        self._member.adopted(self.name, assignment.partitions())
+        self._member.adopted(self._member.joined_generation, self.name, assignment.partitions())
         self._inner.on_assignment(assignment)
 
 
-class AioMember(ConsumerRebalanceListener):
-    """A consumer that writes events of what happens to it. It leaves `writer` open.
+class AioMember(ReportingMember, ConsumerRebalanceListener):
+    """A consumer of aiokafka that writes events of what happens to it.
 
     Raises:
         UnknownName, ConfigError: aiokafka has no such assignor, or doesn't support it or its options.
     """
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
-        self._config, self._writer, self._control = config, writer, control
-        self._generation, self._member_id = -1, ""
+        super().__init__(config, writer, control)
         self._ending = False
         self._consumer: Any = None
         self._busy = asyncio.Lock()  # nothing is given up between a batch and its commit
@@ -165,40 +163,27 @@ class AioMember(ConsumerRebalanceListener):
         """The generation that this member is joining, as the coordinator numbered it."""
         return int(self._consumer._coordinator.generation)
 
-    def write(self, kind: str, **data: Any) -> None:
-        """Write an event under this member's id."""
-        coordinator = getattr(self._consumer, "_coordinator", None)
-        # The id is empty after the membership is lost, but the events of that loss belong to the old id.
-        self._member_id = getattr(coordinator, "member_id", "") or self._member_id
-        self._writer.write(kind, member_id=self._member_id or None, **data)
-
-    def adopted(self, protocol: str, partitions: Collection[tuple[str, int]]) -> None:
-        """The client has adopted an assignment."""
-        self._generation = self.joined_generation
-        rows = partitions_json(partitions)
-        self.write("generation", generation=self._generation, protocol=protocol, partitions=rows)
+    def client_member_id(self) -> str:
+        """The member id as aiokafka has it."""
+        return getattr(getattr(self._consumer, "_coordinator", None), "member_id", "")
 
     def in_assign(self) -> None:
         """The member is assigning. If the harness told it to, it stalls here, and its heartbeats stop too."""
         if self._control.stalls_assign:
-            named = {"fault": "assign_stall", "target": self._config.member}
-            self.write("fault_begin", **named)
-            while not self._control.wait_to_assign(_TICK_S):
-                pass
-            self.write("fault_end", **named)
+            with self.standing_still("assign_stall"):
+                while not self._control.wait_to_assign(_TICK_S):
+                    pass
 
     async def on_partitions_revoked(self, revoked: Collection[tuple[str, int]]) -> None:
         """Called by aiokafka, also for lost partitions."""
         async with self._busy:
-            self._callback("revoke", revoked)
+            with self.called_back("revoke", revoked):
+                pass
 
     async def on_partitions_assigned(self, assigned: Collection[tuple[str, int]]) -> None:
         """Called by aiokafka."""
-        self._callback("assigned", assigned)
-
-    def _callback(self, name: str, partitions: Collection[tuple[str, int]]) -> None:
-        for edge in ("begin", "end"):
-            self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
+        with self.called_back("assigned", assigned):
+            pass
 
     def _end(self) -> None:
         self._ending = True
@@ -244,30 +229,16 @@ class AioMember(ConsumerRebalanceListener):
         self._consumer._coordinator.request_rejoin()
 
     async def _stand_still(self) -> None:
-        named = {"fault": "stall", "target": self._config.member}
-        self.write("fault_begin", **named)
-        while self._control.stalls and not self._ending:
-            await asyncio.sleep(_TICK_S)
-        self.write("fault_end", **named)
+        with self.standing_still("stall"):
+            while self._control.stalls and not self._ending:
+                await asyncio.sleep(_TICK_S)
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records, then commit them."""
         self.consumed(polled)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
-        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
-        self.write("commit_begin", offsets=rows)
-        try:
+        with self.committing(ends, KafkaError, asyncio.TimeoutError):
             await asyncio.wait_for(self._consumer.commit(ends), self._config.session_timeout_ms / 1000)
-        except (KafkaError, asyncio.TimeoutError) as error:
-            # Not fatal: the generation is over, or the broker is slow. The next owner reads these records again.
-            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
-        else:
-            self.write("commit_ok", offsets=rows)
-
-    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Report records."""
-        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
-        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
 
 
 def main(argv: Sequence[str], make: type[AioMember] = AioMember) -> int:

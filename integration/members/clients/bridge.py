@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -31,14 +30,13 @@ from kafka.errors import KafkaError
 
 from kafka_assignors.clients.kafka_python.private.joining import keep_rejoining
 from kafka_assignors.confluent import BridgedConsumer
-from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
 
 from ...errors import HarnessError
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
-from .events import runs
+from .events import ReportingMember
 from .observed_assignor import ObservedAssignor
 from .program import run_program
 
@@ -78,22 +76,20 @@ class _Interrupts:
         raise KeyboardInterrupt
 
 
-class BridgeMember:
-    """An application with a bridged consumer, which writes events. It leaves `writer` open.
+class BridgeMember(ReportingMember):
+    """An application with a bridged consumer, which writes events.
 
     Raises:
         UnknownName: An assignor is unknown.
     """
 
     def __init__(self, config: MemberConfig, writer: EventWriter, control: Control) -> None:
-        self._config, self._writer, self._control = config, writer, control
+        super().__init__(config, writer, control)
         given = dict(config.consumer)
         self._app: dict[str, Any] = {name: given.pop(name, default) for name, default in _DEFAULTS.items()}
         self._settings = {name.replace("_", "."): value for name, value in given.items()}
-        self._generation, self._member_id = -1, ""
         self._ending, self._worked = False, 0
         self._bridge: Any = None
-        self._lock = threading.Lock()  # the client calls back on its own thread
         self._interrupts = _Interrupts()
         signal.signal(signal.SIGTERM, self._end)
         self._assignors = [ObservedAssignor(assignor_named(name, config.rack), self) for name in config.assignors]
@@ -125,18 +121,9 @@ class BridgeMember:
             if self._control.leave_s is not None:
                 self._hand_over(self._control.leave_s)
 
-    def write(self, kind: str, **data: Any) -> None:
-        """Write an event under this member's id."""
-        if self._bridge is not None:
-            # The id is empty after the membership is lost, but the events of that loss belong to the old id.
-            self._member_id = self._bridge.memberid() or self._member_id
-        with self._lock:
-            self._writer.write(kind, member_id=self._member_id or None, **data)
-
-    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """Called by `ObservedAssignor`."""
-        self._generation = generation
-        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
+    def client_member_id(self) -> str:
+        """The member id as the bridge has it."""
+        return "" if self._bridge is None else str(self._bridge.memberid() or "")
 
     def joined_generation(self) -> int:
         """Called by `ObservedAssignor`."""
@@ -153,10 +140,9 @@ class BridgeMember:
 
     def _callback(self, name: str) -> Callable[[Any, Iterable[Any]], None]:
         def tell(_bridge: Any, partitions: Iterable[Any]) -> None:
-            rows = partitions_json((tp.topic, tp.partition) for tp in partitions)
-            for edge in ("begin", "end"):
-                self.write(f"{name}_{edge}", generation=self._generation, partitions=rows)
-                if (name, edge) == ("revoke", "begin") and rows:
+            changed = [(tp.topic, tp.partition) for tp in partitions]
+            with self.called_back(name, changed):
+                if name == "revoke" and changed:
                     time.sleep(self._app["app_revoke_ms"] / 1000)
 
         return tell
@@ -229,27 +215,18 @@ class BridgeMember:
         for message in messages:
             size = len(message.key() or b"") + len(message.value() or b"")
             read.setdefault((message.topic(), message.partition()), []).append((message.offset(), size))
-        self.write(kind, offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+        self.tell_records(kind, read)
 
     def _commit(self, batch: Sequence[Any], message: Any = None) -> None:
         ends = {(record.topic(), record.partition()): record.offset() + 1 for record in batch}
-        rows = [{"topic": topic, "partition": p, "offset": end} for (topic, p), end in sorted(ends.items())]
-        self.write("commit_begin", offsets=rows)
-        try:
+        with self.committing(ends, KafkaError):
             self._bridge.commit(message)
-        except KafkaError as error:
-            # Not fatal: the generation is over. The next owner reads these records again.
-            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
-        else:
-            self.write("commit_ok", offsets=rows)
 
     def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
-        named = {"fault": fault, "target": self._config.member}
-        self.write("fault_begin", **named)
-        while not told_to_go_on(_TICK_S) and not self._ending:
-            pass  # until told to continue or to end
-        self._control.go()
-        self.write("fault_end", **named)
+        with self.standing_still(fault):
+            while not told_to_go_on(_TICK_S) and not self._ending:
+                pass  # until told to continue or to end
+            self._control.go()
 
     def _end(self, *_: object) -> None:
         self._ending = True

@@ -1,9 +1,17 @@
-"""Shared by members of every client: where their events go, and how they report records."""
+"""What members that write their own history share: where their events go, and how they tell what happens to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+from kafka_assignors.history.events import partitions_json
+
+from ..config import MemberConfig
+from ..control import Control
 
 CLOSE_MS = 5000
 """Limit for a member to leave its group."""
@@ -14,6 +22,87 @@ class Writing(Protocol):
 
     def write(self, kind: str, **data: Any) -> object:
         """Take one event."""
+
+
+@dataclass
+class Commit:
+    """A commit of this member, and what the client said of it."""
+
+    refused: bool = False
+
+
+class ReportingMember:
+    """A member that writes its own events. A subclass owns the client. It leaves `writer` open."""
+
+    def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
+        self._config, self._writer, self._control = config, writer, control
+        self._generation, self._member_id = -1, ""
+        self._lock = threading.Lock()  # a client may call back on its own thread
+
+    def client_member_id(self) -> str:
+        """The member id as the client has it now; empty without membership."""
+        raise NotImplementedError
+
+    def write(self, kind: str, **data: Any) -> None:
+        """Write an event under this member's id."""
+        # The id is empty after the membership is lost, but the events of that loss belong to the old id.
+        self._member_id = self.client_member_id() or self._member_id
+        with self._lock:
+            self._writer.write(kind, member_id=self._member_id or None, **data)
+
+    def adopted(self, generation: int, protocol: str, partitions: Collection[tuple[str, int]]) -> None:
+        """The client has adopted the assignment of a generation. Callbacks that report changes come later."""
+        self._generation = generation
+        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
+
+    @contextmanager
+    def called_back(self, name: str, partitions: Iterable[tuple[str, int]]) -> Iterator[None]:
+        """Tell a rebalance callback: ``revoke``, ``assigned`` or ``lost``, before and after what is done in it."""
+        rows = partitions_json(partitions)
+        self.write(f"{name}_begin", generation=self._generation, partitions=rows)
+        yield
+        self.write(f"{name}_end", generation=self._generation, partitions=rows)
+
+    def consumed(self, polled: Mapping[Any, Iterable[Any]]) -> None:
+        """Report records of kafka-python or aiokafka, per topic-partition."""
+        self.tell_records(
+            "consume",
+            {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()},
+        )
+
+    def tell_records(self, kind: str, read: Mapping[tuple[str, int], Iterable[tuple[int, int]]]) -> None:
+        """Report records, (offset, bytes) each, per topic-partition."""
+        self.write(kind, offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+
+    @contextmanager
+    def committing(self, ends: Mapping[Any, int], *refusals: type[Exception]) -> Iterator[Commit]:
+        """Tell a commit of these ends per topic-partition, and how it ended.
+
+        A refusal is told and not raised: the generation is over, or the broker is slow, and the next owner reads these
+        records again.
+        """
+        rows, commit = offset_rows(ends), Commit()
+        self.write("commit_begin", offsets=rows)
+        try:
+            yield commit
+        except refusals as error:
+            commit.refused = True
+            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
+        else:
+            self.write("commit_ok", offsets=rows)
+
+    @contextmanager
+    def standing_still(self, fault: str) -> Iterator[None]:
+        """Tell a fault that the harness asked this member for, before and after it."""
+        named = {"fault": fault, "target": self._config.member}
+        self.write("fault_begin", **named)
+        yield
+        self.write("fault_end", **named)
+
+
+def offset_rows(ends: Mapping[Any, int]) -> list[dict[str, Any]]:
+    """Offsets per topic-partition as events have them, in order."""
+    return [{"topic": tp[0], "partition": tp[1], "offset": end} for tp, end in sorted(ends.items())]
 
 
 def runs(tp: tuple[str, int], read: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
@@ -36,13 +35,12 @@ from kafka_assignors.clients.kafka_python.leaving import leave
 from kafka_assignors.clients.kafka_python.private.consumer import coordinator_of, forbid_topic_creation
 from kafka_assignors.clients.kafka_python.private.joining import keep_rejoining
 from kafka_assignors.connection import Right, denied
-from kafka_assignors.history.events import partitions_json
 from kafka_assignors.history.writer import EventWriter
 
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
-from .events import CLOSE_MS, Writing, record_size, runs
+from .events import CLOSE_MS, ReportingMember, Writing
 from .observed_assignor import ObservedAssignor
 from .program import run_program
 from .work import Work
@@ -72,20 +70,18 @@ class _Listener(ConsumerRebalanceListener):
         self._member.callback("lost", lost)
 
 
-class KafkaPythonMember:
-    """A consumer that writes events of what happens to it. It leaves `writer` open.
+class KafkaPythonMember(ReportingMember):
+    """A consumer of kafka-python that writes events of what happens to it.
 
     Raises:
         UnknownName: An assignor is unknown.
     """
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
-        self._config, self._writer, self._control = config, writer, control
-        self._generation, self._member_id = -1, ""
+        super().__init__(config, writer, control)
         self._stop_by: float | None = None  # monotonic seconds, set by SIGTERM
         self._polling = self._handing_over = False
         self._consumer: Any = None
-        self._lock = threading.Lock()  # the client calls back on its own thread
         given = dict(config.consumer)
         self._poll_ms = given.pop("app_poll_ms", POLL_MS)
         self._commit_s = given.pop("app_commit_ms", 0) / 1000
@@ -125,25 +121,15 @@ class KafkaPythonMember:
             self._consumer.close(timeout_ms=CLOSE_MS)
         self.write("stop")
 
-    def write(self, kind: str, **data: Any) -> None:
-        """Write an event under this member's id."""
-        if self._consumer is not None:
-            # The id is empty after the membership is lost, but the events of that loss belong to the old id.
-            self._member_id = self._consumer.group_metadata().member_id or self._member_id
-        with self._lock:
-            self._writer.write(kind, member_id=self._member_id or None, **data)
+    def client_member_id(self) -> str:
+        """The member id as kafka-python has it."""
+        return "" if self._consumer is None else str(self._consumer.group_metadata().member_id or "")
 
     def callback(self, name: str, partitions: Sequence[tuple[str, int]]) -> None:
         """Write the two events of a rebalance callback. Between those of a revoke pass ``app_revoke_ms``."""
-        for edge in ("begin", "end"):
-            self.write(f"{name}_{edge}", generation=self._generation, partitions=partitions_json(partitions))
-            if (name, edge) == ("revoke", "begin") and partitions:
+        with self.called_back(name, partitions):
+            if name == "revoke" and partitions:
                 time.sleep(self._revoke_s)
-
-    def adopted(self, generation: int, protocol: str, partitions: Sequence[tuple[str, int]]) -> None:
-        """The client has adopted the assignment of a generation. Callbacks that report changes come later."""
-        self._generation = generation
-        self.write("generation", generation=generation, protocol=protocol, partitions=partitions_json(partitions))
 
     def joined_generation(self) -> int:
         """The generation that this member is joining, as the coordinator numbered it."""
@@ -226,12 +212,10 @@ class KafkaPythonMember:
             self._polling = False
 
     def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
-        named = {"fault": fault, "target": self._config.member}
-        self.write("fault_begin", **named)
-        while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
-            pass  # until told to continue or to end
-        self._control.go()
-        self.write("fault_end", **named)
+        with self.standing_still(fault):
+            while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
+                pass  # until told to continue or to end
+            self._control.go()
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records per topic-partition, then commit them or leave them for the next due commit."""
@@ -248,22 +232,10 @@ class KafkaPythonMember:
         if not offsets or time.monotonic() - self._committed_s < self._commit_s:
             return
         self._due, self._committed_s = {}, time.monotonic()
-        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
-        self.write("commit_begin", offsets=rows)
-        try:
+        with self.committing({tp: o.offset for tp, o in offsets.items()}, KafkaError) as commit:
             self._consumer.commit(offsets, timeout_ms=self._config.session_timeout_ms)
-        except KafkaError as error:
-            # Not fatal: the generation is over, or the broker is slow. The next owner reads these records again.
-            self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
-            if again:
-                self._due = offsets
-        else:
-            self.write("commit_ok", offsets=rows)
-
-    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Report records."""
-        read = {tp: [(record.offset, record_size(record)) for record in records] for tp, records in polled.items()}
-        self.write("consume", offsets=[run for tp, offsets in read.items() for run in runs(tp, offsets)])
+        if commit.refused and again:
+            self._due = offsets
 
     def leave(self) -> None:
         """End `run` once no join is in flight, within `JOIN_S`."""

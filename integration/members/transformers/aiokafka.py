@@ -25,7 +25,7 @@ from aiokafka.errors import KafkaError
 
 from ...history.author import AUTHOR
 from ..clients.aiokafka import AioMember, main, survivable
-from ..clients.events import Writing
+from ..clients.events import Writing, offset_rows
 from ..config import MemberConfig
 from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
@@ -62,7 +62,7 @@ class TransformingAioMember(AioMember):
         self.consumed(polled)
         number = next(self._numbers)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
-        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": end} for tp, end in sorted(ends.items())]
+        rows = offset_rows(ends)
         await self._producer.begin_transaction()
         headers = [(AUTHOR, author(self._config, number))]
         try:
@@ -91,12 +91,11 @@ class TransformingAioMember(AioMember):
                 await asyncio.sleep(SETTLE_S)
 
     async def _rewind(self, taken: Mapping[Any, int]) -> None:
-        rows = []
+        starts = {}
         for tp in sorted(set(taken) & self._consumer.assignment()):
-            offset = await self._committed(tp, time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000)
-            self._consumer.seek(tp, offset)
-            rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
-        self.write("rewound", offsets=rows)
+            starts[tp] = await self._committed(tp, time.monotonic() + TRANSACTION_TIMEOUT_MS / 1000)
+            self._consumer.seek(tp, starts[tp])
+        self.write("rewound", offsets=offset_rows(starts))
 
     async def _committed(self, tp: Any, deadline: float) -> int:
         """The committed offset, or 0. Asks again until the deadline while a coordinator is away."""

@@ -14,7 +14,7 @@ from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from ...history.author import AUTHOR
-from ..clients.events import Writing
+from ..clients.events import Writing, offset_rows
 from ..clients.kafka_python import KafkaPythonMember, main
 from ..config import MemberConfig
 from ..control import Control
@@ -100,7 +100,7 @@ class TransformingMember(KafkaPythonMember):
         self.consumed(polled)
         number = next(self._numbers)
         offsets = {tp: OffsetAndMetadata(records[-1].offset + 1, "", -1) for tp, records in polled.items()}
-        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": o.offset} for tp, o in sorted(offsets.items())]
+        rows = offset_rows({tp: o.offset for tp, o in offsets.items()})
         self._producer.begin_transaction()
         headers = [(AUTHOR, author(self._config, number))]
         try:
@@ -120,12 +120,11 @@ class TransformingMember(KafkaPythonMember):
             self.write("commit_ok", offsets=rows, transaction=number)
 
     def _rewind(self, taken: Mapping[Any, OffsetAndMetadata]) -> None:
-        rows = []
+        ends = {}
         for tp in sorted(set(taken) & self._consumer.assignment()):
-            offset = self._retried(self._consumer.committed, tp) or 0
-            self._consumer.seek(tp, offset)
-            rows.append({"topic": tp.topic, "partition": tp.partition, "offset": offset})
-        self.write("rewound", offsets=rows)
+            ends[tp] = self._retried(self._consumer.committed, tp) or 0
+            self._consumer.seek(tp, ends[tp])
+        self.write("rewound", offsets=offset_rows(ends))
 
 
 if __name__ == "__main__":

@@ -241,9 +241,9 @@ def test_the_wheels_java_runs_a_broker_where_the_system_has_none(monkeypatch, tm
 def folder_or_container(broker: Broker):
     """A function that says whether the broker's folder or container is there."""
     if broker.backend in ("jvm", "shared"):
-        return broker.log_path.parent.exists  # type: ignore[attr-defined]
+        return broker.nodes[0].place.log_path.parent.exists  # type: ignore[attr-defined]
     import docker
 
     client = docker.from_env()
-    container = broker._node.id  # type: ignore[attr-defined]
+    container = broker.nodes[0].place.id  # type: ignore[attr-defined]
     return lambda: container in [c.id for c in client.containers.list(all=True)]

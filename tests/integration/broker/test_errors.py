@@ -14,8 +14,8 @@ import pytest
 
 from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.integration.broker import start_broker
+from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.broker.diagnosis import not_ready
-from kafka_assignors.integration.broker.nodes.place import PlacedBroker
 from kafka_assignors.integration.broker.ready import addresses, await_ready, nodes
 from kafka_assignors.integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
 from kafka_assignors.jvm import kafka_jars
@@ -53,7 +53,7 @@ def test_a_taken_port_is_named_before_anything_starts(backend, listener, nothing
     def started(*_, **__):
         raise AssertionError("a JVM or a container was started first")
 
-    monkeypatch.setattr(PlacedBroker, "_start", started)
+    monkeypatch.setattr(Cluster, "_launch", started)
     with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is in use"):
         start_broker(backend, port=port)
 

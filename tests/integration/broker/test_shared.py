@@ -55,7 +55,7 @@ def test_one_node_stops_the_others_lead_and_it_comes_back_with_its_data(cluster)
         node.restart()
 
         assert len(nodes(node.bootstrap)) == 3
-        assert "DUPLICATE_BROKER_REGISTRATION" not in node._place.log_path.read_text(), "it waited for its old session"
+        assert "DUPLICATE_BROKER_REGISTRATION" not in node.place.log_path.read_text(), "it waited for its old session"
         producer.send("kept", b"after", partition=0).get(DEADLINE_S)
     with closing(KafkaConsumer(bootstrap_servers=node.bootstrap, consumer_timeout_ms=DEADLINE_S * 1000)) as consumer:
         consumer.assign([TopicPartition("kept", 0)])
