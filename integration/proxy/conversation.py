@@ -1,7 +1,7 @@
 """What is said about a group on one connection: frames of a client and of its broker -> facts. Pure.
 
-kafka-python's classes, which are generated from Kafka's message definitions, decode the bodies. What they can't decode
-is told as `Unread` and never guessed.
+kafka-python's classes, which are generated from Kafka's message definitions, decode the bodies; `consumer_heartbeat`
+decodes those of KIP-848 members. What they can't decode is told as `Unread` and never guessed.
 
 Source: https://kafka.apache.org/protocol; apache/kafka ``clients/src/main/resources/common/message``.
 """
@@ -42,6 +42,7 @@ from kafka.protocol.producer import (
 
 from kafka_assignors.errors import KafkaAssignorsError
 
+from .consumer_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, Partitions
 from .frames import InFlight, Request, request_of
 
 Offsets = Mapping[tuple[str, int], int]
@@ -102,7 +103,24 @@ class EndCall:
     commits: bool
 
 
-Call = JoinCall | SyncCall | BeatCall | LeaveCall | CommitCall | EndCall
+@dataclass(frozen=True)
+class ConsumerBeatCall:
+    """The heartbeat of a KIP-848 member, by which it joins, leaves, and tells what it owns. None: as before.
+
+    `pattern` is the regular expression to which it subscribes, `assignor` the broker's that it wants.
+    """
+
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rebalance_timeout_ms: int
+    topics: tuple[str, ...] | None
+    pattern: str | None
+    assignor: str | None
+    owned: frozenset[tuple[str, int]] | None
+
+
+Call = JoinCall | SyncCall | BeatCall | LeaveCall | CommitCall | EndCall | ConsumerBeatCall
 
 
 @dataclass(frozen=True)
@@ -111,9 +129,10 @@ class Reply:
 
     Args:
         error: Its error code; 0: none.
-        member_id, generation, protocol: Of a join.
+        member_id, generation, protocol: Of a join. Of a KIP-848 member's heartbeat: its id, and its epoch from now on.
         assignment: Of a sync.
         errors: Of a commit, by topic-partition.
+        given: Of a KIP-848 member's heartbeat: the partitions that it may have; None: as before.
     """
 
     call: Call
@@ -123,6 +142,7 @@ class Reply:
     protocol: str = ""
     assignment: bytes = b""
     errors: Errors = field(default_factory=dict)
+    given: Partitions | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,11 @@ class SentOffsets:
     """What an answer tells a client of: records below these offsets, or an offset to begin at."""
 
     offsets: Offsets
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """Metadata have told names of topics that were not known before."""
 
 
 @dataclass(frozen=True)
@@ -154,16 +179,17 @@ _CLASSES: Mapping[str, tuple[Any, Any]] = {
     "OffsetCommit": (OffsetCommitRequest, OffsetCommitResponse),
     "TxnOffsetCommit": (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
     "EndTxn": (EndTxnRequest, EndTxnResponse),
+    "ConsumerGroupHeartbeat": (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
     "Metadata": (MetadataRequest, MetadataResponse),
     "Fetch": (FetchRequest, FetchResponse),
     "ListOffsets": (ListOffsetsRequest, ListOffsetsResponse),
     "OffsetFetch": (OffsetFetchRequest, OffsetFetchResponse),
 }
-"""Kafka's name of an API -> kafka-python's classes of its requests and answers."""
+"""Kafka's name of an API -> classes of its requests and answers."""
 _LAST_DELTA, _MAGIC, _BATCH = 23, 16, struct.Struct(">qi")
 """In a batch of records: where its last offset less its first one is, and its format; its first offset and its size."""
-_WITHOUT_CLASSES = ("ConsumerGroupHeartbeat", "api-76", "api-78")
-"""APIs of members of other kinds of groups (KIP-848, KIP-932), for which kafka-python has no classes."""
+_WITHOUT_CLASSES = ("api-76", "api-78", "api-88")
+"""Heartbeats of members of share and streams groups (KIP-932, KIP-1071), which are not read."""
 _IDS_SINCE = 10
 """From this version on, metadata have topic ids."""
 
@@ -209,7 +235,7 @@ class Conversation:
             self._calls[request] = call
         return call
 
-    def answered(self, frame: bytes) -> Reply | SentOffsets | Unread | None:
+    def answered(self, frame: bytes) -> Reply | SentOffsets | TopicNames | Unread | None:
         """What a broker's frame answers to a call; None if it answers none.
 
         Raises:
@@ -224,8 +250,10 @@ class Conversation:
         if isinstance(message, Unread):
             return message
         if request.api == "Metadata":
-            self._names |= {topic.topic_id: topic.name for topic in message.topics if topic.name}
-            return None
+            names = {topic.topic_id: topic.name for topic in message.topics if topic.name}
+            news = not names.keys() <= self._names.keys()
+            self._names |= names
+            return TopicNames() if news else None
         try:
             if call is None:
                 return SentOffsets(_highest(_TELLING[request.api](self, message)))
@@ -258,6 +286,15 @@ class Conversation:
 
     def _beat(self, message: Any) -> Call | None:
         return BeatCall(message.member_id, message.generation_id) if message.group_id == self._group else None
+
+    def _consumer_beat(self, message: ConsumerGroupHeartbeatRequest) -> Call | None:
+        if message.group_id != self._group:
+            return None
+        owned = None if message.owned is None else named(message.owned, self._names)
+        return ConsumerBeatCall(
+            message.member_id, message.epoch, message.instance_id, message.rebalance_timeout_ms, message.topics,
+            message.pattern, message.assignor, owned,
+        )  # fmt: skip
 
     def _leave(self, message: Any) -> Call | None:
         if message.group_id != self._group:
@@ -306,6 +343,9 @@ class Conversation:
     def _plain(self, call: Call, message: Any) -> Reply:
         return Reply(call, message.error_code)
 
+    def _consumer_beaten(self, call: Call, message: ConsumerGroupHeartbeatResponse) -> Reply:
+        return Reply(call, message.error_code, message.member_id or "", message.epoch, given=message.assignment)
+
     def _committed(self, call: Call, message: Any) -> Reply:
         errors = {
             (self._name(topic), partition.partition_index): partition.error_code
@@ -331,6 +371,14 @@ class Conversation:
             for topic in topics or ():
                 for partition in topic.partitions:
                     yield (self._name(topic), partition.partition_index), partition.committed_offset
+
+
+def named(partitions: Partitions, names: Names) -> frozenset[tuple[str, int]]:
+    """The same topic-partitions by name. UnknownTopicId: no metadata had the name of one."""
+    for topic_id in partitions:
+        if topic_id not in names:
+            raise UnknownTopicId(topic_id)
+    return frozenset((names[topic_id], number) for topic_id, numbers in partitions.items() for number in numbers)
 
 
 def _highest(offsets: Iterable[tuple[tuple[str, int], int]]) -> Offsets:
@@ -362,6 +410,7 @@ _CALLS: Mapping[str, Callable[[Conversation, Any], Call | None]] = {
     "JoinGroup": Conversation._join,
     "SyncGroup": Conversation._sync,
     "Heartbeat": Conversation._beat,
+    "ConsumerGroupHeartbeat": Conversation._consumer_beat,
     "LeaveGroup": Conversation._leave,
     "OffsetCommit": Conversation._commit,
     "TxnOffsetCommit": Conversation._commit_later,
@@ -371,6 +420,7 @@ _REPLIES: Mapping[str, Callable[[Conversation, Call, Any], Reply]] = {
     "JoinGroup": Conversation._joined,
     "SyncGroup": Conversation._synced,
     "Heartbeat": Conversation._plain,
+    "ConsumerGroupHeartbeat": Conversation._consumer_beaten,
     "LeaveGroup": Conversation._plain,
     "OffsetCommit": Conversation._committed,
     "TxnOffsetCommit": Conversation._committed,

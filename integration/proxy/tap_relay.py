@@ -40,7 +40,7 @@ class TappedProcess:
         self.failure = ""  # why not all rows are in the file
         self._log = log
         self._file: IO[bytes] = rows.open("ab", buffering=0)
-        self._process = WireProcess()
+        self._process = WireProcess(self.names)
         self._servers: list[asyncio.Server] = []
         self._connections: set[asyncio.Task[None]] = set()
         self._numbers = count()

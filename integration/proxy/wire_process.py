@@ -14,6 +14,10 @@ Nobody sees into the process. What is told of a member is what it says, and what
 ``stop``        it has left and not joined again when the process ends
 ==============  =======================================================================================================
 
+A KIP-848 member says all that by its heartbeats (`consumer_heartbeat`): it joins with epoch 0, is given an epoch and
+partitions, which are its ``generation``, tells what it owns once it has given something up, and leaves with epoch -1.
+Partitions are given by topic id: they count from when metadata have told the name, which the client needs as well.
+
 What it reads of what it was sent, and when its callbacks run, is not on the wire.
 """
 
@@ -29,18 +33,24 @@ from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, 
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import WIRE
 
+from .consumer_heartbeat import JOIN
 from .conversation import (
     BeatCall,
     Call,
     CommitCall,
+    ConsumerBeatCall,
     EndCall,
     JoinCall,
     LeaveCall,
+    Names,
     Offsets,
     Reply,
     SentOffsets,
     SyncCall,
+    TopicNames,
+    UnknownTopicId,
     Unread,
+    named,
 )
 
 Row = dict[str, Any]
@@ -49,8 +59,9 @@ TopicPartitions = frozenset[tuple[str, int]]
 
 _NEEDS_ID = 79
 """MEMBER_ID_REQUIRED: the answer has the id with which the member joins again (KIP-394)."""
-_OUT = frozenset({22, 25, 82})
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member is out of the group, or another has its id."""
+_OUT = frozenset({22, 25, 82, 110})
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH: the member is out of the group, or
+another has its id."""
 _AGAIN = frozenset({7, 14, 15, 16, 51})
 """Errors on which a client ends its transaction once more: the coordinator moved, loads or is busy."""
 
@@ -63,8 +74,9 @@ class WireConsumer:
         number: Its number in the process, from 0.
         connection: Where it last asked to join.
         owned: Partitions that it was assigned and has not given up.
-        join, sync: The last of these calls, while their answer counts.
+        join, sync, beat: The last of these calls, while their answer counts.
         out: Whether it knows, or says, that it is out of the group.
+        given: The last answer to a KIP-848 member that names topics of which no metadata have told.
         left_ns: When it left the group; None: it has not, or has joined again.
         last_ns: Time of its last row.
     """
@@ -80,6 +92,8 @@ class WireConsumer:
     owned: TopicPartitions = frozenset()
     join: JoinCall | None = None
     sync: SyncCall | None = None
+    beat: ConsumerBeatCall | None = None
+    given: Reply | None = None
     out: bool = False
     left_ns: int | None = None
     last_ns: int = 0
@@ -117,9 +131,10 @@ class _Transaction:
 
 
 class WireProcess:
-    """All connections of one process."""
+    """All connections of one process. `names` of topics are those that its connections have told."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names | None = None) -> None:
+        self._names: Names = {} if names is None else names
         self._consumers: list[WireConsumer] = []
         self._by_id: dict[str, WireConsumer] = {}
         self._open: set[int] = set()
@@ -142,6 +157,8 @@ class WireProcess:
             return self.not_read(call.reason, at_ns)
         if isinstance(call, JoinCall):
             return self._joins(self._joining(connection, client_id, call.member_id), connection, call, at_ns)
+        if isinstance(call, ConsumerBeatCall):
+            return self._beats(self._joining(connection, client_id, call.member_id), connection, call, at_ns)
         if isinstance(call, EndCall):
             return self._ends(call, at_ns)
         if isinstance(call, LeaveCall):
@@ -155,12 +172,15 @@ class WireProcess:
             return [consumer.row(at_ns, "commit_begin", offsets=_offsets(call.offsets))]
         return []
 
-    def answered(self, reply: Reply | SentOffsets | Unread | None, at_ns: int) -> list[Row]:
+    def answered(self, reply: Reply | SentOffsets | TopicNames | Unread | None, at_ns: int) -> list[Row]:
         """The rows of what a broker's frame answers. They are written before the client gets it."""
         if isinstance(reply, SentOffsets):
             return self._is_sent(reply.offsets, at_ns)
         if isinstance(reply, Unread):
             return self.not_read(reply.reason, at_ns)
+        if isinstance(reply, TopicNames):
+            waiting = [(consumer, consumer.given) for consumer in self._consumers]
+            return [row for one, given in waiting if given is not None for row in self._beaten(one, given, at_ns)]
         if reply is None:
             return []
         call = reply.call
@@ -175,6 +195,8 @@ class WireProcess:
             self._joined(consumer, call, reply)
         elif isinstance(call, SyncCall):
             return self._synced(consumer, call, reply, at_ns)
+        elif isinstance(call, ConsumerBeatCall):
+            return self._beaten(consumer, reply, at_ns)
         elif isinstance(call, CommitCall):
             return self._committed(consumer, call, reply, at_ns)
         elif isinstance(call, BeatCall) and reply.error in _OUT:
@@ -222,8 +244,8 @@ class WireProcess:
 
     def _of(self, call: Call) -> WireConsumer | None:
         """The consumer whose call this is; None: it is none's."""
-        if isinstance(call, JoinCall):
-            return next((consumer for consumer in self._consumers if consumer.join is call), None)
+        if isinstance(call, JoinCall | ConsumerBeatCall):
+            return next((one for one in self._consumers if one.join is call or one.beat is call), None)
         member_id = getattr(call, "member_id", "")
         if member_id or len(self._consumers) != 1:
             return self._by_id.get(member_id)
@@ -239,15 +261,68 @@ class WireProcess:
             consumer.out = True  # it joins as a new member
         consumer.connection, consumer.instance_id = connection, call.instance_id
         consumer.topics = tuple(sorted({topic for subscription in subscriptions for topic in subscription.topics}))
-        if not consumer.started:
-            consumer.started = True
-            rows.append(_start(consumer, call, at_ns))
-            if self._sent:  # by then, to whomever
-                rows.append(consumer.row(at_ns, "sent", offsets=_offsets(self._sent)))
+        rows += self._starts(consumer, _classic_start(call), at_ns)
         if gone := consumer.owned - _claims(subscriptions):
             rows += consumer.give_up(at_ns, gone)
         consumer.join, consumer.sync, consumer.left_ns = call, None, None
         return rows
+
+    def _starts(self, consumer: WireConsumer, offers: Row, at_ns: int) -> Iterator[Row]:
+        """The rows of the first time that it asks to join, with the fields of its ``start``."""
+        if consumer.started:
+            return
+        consumer.started = True
+        offers["config"]["client_id"] = consumer.client_id or ""
+        yield consumer.row(at_ns, "start", client=WIRE, topics=list(consumer.topics), **offers)
+        if self._sent:  # by then, to whomever
+            yield consumer.row(at_ns, "sent", offsets=_offsets(self._sent))
+
+    def _beats(self, consumer: WireConsumer, connection: int, call: ConsumerBeatCall, at_ns: int) -> list[Row]:
+        """The rows of what a KIP-848 member's heartbeat says."""
+        consumer.connection, consumer.beat = connection, call
+        if call.topics is not None:
+            consumer.topics = tuple(sorted(call.topics))
+        if call.epoch < JOIN:
+            rows = [*consumer.give_up(at_ns, consumer.owned)] if consumer.owned else []
+            consumer.left_ns, consumer.beat, consumer.given = at_ns, None, None
+            return rows
+        rows = []
+        if call.epoch == JOIN:
+            consumer.instance_id, consumer.left_ns = call.instance_id, None
+            consumer.out = consumer.out or bool(consumer.owned)  # it begins anew
+            if call.member_id:
+                self._by_id[call.member_id], consumer.member_id = consumer, call.member_id
+            rows += self._starts(consumer, _consumer_start(call), at_ns)
+        owned = frozenset[tuple[str, int]]() if call.epoch == JOIN else call.owned
+        if owned is not None and (gone := consumer.owned - owned):
+            rows += consumer.give_up(at_ns, gone)
+        if call.epoch == JOIN:
+            consumer.generation = -1
+        return rows
+
+    def _beaten(self, consumer: WireConsumer, reply: Reply, at_ns: int) -> list[Row]:
+        """The rows of the answer to a KIP-848 member's heartbeat: a new epoch, or partitions that it did not have."""
+        if reply.error:
+            consumer.out = consumer.out or reply.error in _OUT
+            return []
+        if reply.member_id:
+            self._by_id[reply.member_id], consumer.member_id = consumer, reply.member_id
+        consumer.given = None
+        try:
+            given = consumer.owned if reply.given is None else named(reply.given, self._names)
+        except UnknownTopicId:
+            consumer.given = reply
+            return []
+        gained = given - consumer.owned
+        if reply.generation == consumer.generation and not consumer.out and not gained:
+            return []
+        consumer.generation, consumer.out = reply.generation, False
+        consumer.owned |= gained
+        row = consumer.row(
+            at_ns, "generation", generation=reply.generation, protocol="", partitions=_places(given),
+            topics=list(consumer.topics),
+        )  # fmt: skip
+        return [row, *consumer.callback(at_ns, "assigned", gained)]
 
     def _joined(self, consumer: WireConsumer, call: JoinCall, reply: Reply) -> None:
         if consumer.join is not call:
@@ -340,15 +415,25 @@ class WireProcess:
         return [consumer.row(at_ns, "commit_ok", **fields)]
 
 
-def _start(consumer: WireConsumer, call: JoinCall, at_ns: int) -> Row:
+def _classic_start(call: JoinCall) -> Row:
     names = [name for name, _ in call.protocols]
     config = {
         "assignors": [f"{WIRE}:{name}" for name in names],
         "session_timeout_ms": call.session_timeout_ms,
         "rebalance_timeout_ms": call.rebalance_timeout_ms,
-        "client_id": consumer.client_id or "",
     }
-    return consumer.row(at_ns, "start", client=WIRE, topics=list(consumer.topics), assignors=names, config=config)
+    return {"assignors": names, "config": config}
+
+
+def _consumer_start(call: ConsumerBeatCall) -> Row:
+    names = [] if call.assignor is None else [call.assignor]
+    config = {
+        "assignors": [f"{WIRE}:{name}" for name in names],
+        "rebalance_timeout_ms": call.rebalance_timeout_ms,
+        "protocol": "consumer",
+        **({} if call.pattern is None else {"pattern": call.pattern}),
+    }
+    return {"assignors": names, "config": config}
 
 
 def _claims(subscriptions: Iterable[Subscription]) -> TopicPartitions:

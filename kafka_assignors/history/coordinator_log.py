@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.group import TopicPartition
 from ..core.group.order import hash_code
-from ..core.wire.primitives import Reader
+from ..core.wire.primitives import FlexibleReader
 from ..core.wire.protocol import decode_assignment
 from ..errors import WireError
 
@@ -26,6 +26,7 @@ COORDINATOR_TOPIC = "__consumer_offsets"
 _OFFSET_KEYS = (0, 1)
 _GROUP_KEY = 2
 _NEWEST_VALUE = 4
+_WHAT = "record"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def decode(key: bytes | None, value: bytes | None) -> Decoded:
     if key is None:
         return Unknown("record without a key")
     try:
-        return _decode(_Reader(key), value)
+        return _decode(_Reader(key, _WHAT), value)
     except WireError as error:
         return Unknown(f"a malformed record: {error}", group_of(key))
 
@@ -166,35 +167,8 @@ def partition_of(group: str, partitions: int) -> int:
 _NO_TAGS: Mapping[int, Any] = {}
 
 
-class _Reader(Reader):
-    """`flexible` selects the compact forms of strings, bytes and arrays."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data, "record")
-        self.flexible = False
-
-    def varint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise WireError("varint of more than 5 bytes")
-
-    def string_or_none(self) -> str | None:
-        return self._text(self.varint() - 1 if self.flexible else self.int16())
-
-    def bytes(self) -> bytes:
-        n = self.varint() - 1 if self.flexible else self.int32()
-        return b"" if n == -1 else self.take(n)
-
-    def array(self, item: Callable[[_Reader], Any]) -> list[Any]:
-        n = self.varint() - 1 if self.flexible else self.int32()
-        # An element takes at least one byte, so a larger count is invalid; reject it early.
-        if n > len(self.data):
-            raise WireError(f"array of {n} elements in {len(self.data)} bytes")
-        return [item(self) for _ in range(n)]
+class _Reader(FlexibleReader):
+    """Reads the structures within records."""
 
     def topic_partitions(self) -> list[dict[str, Any]]:
         return self.array(_Reader._topic_partition)
@@ -207,18 +181,6 @@ class _Reader(Reader):
             return None
         fields = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
         self.tags()
-        return fields
-
-    def tags(self, readers: Mapping[int, tuple[str, Callable[[_Reader], Any]]] = _NO_TAGS) -> dict[str, Any]:
-        """Read tagged fields: those in `readers` (tag -> name, how to read it); others are passed over."""
-        fields: dict[str, Any] = {}
-        for _ in range(self.varint() if self.flexible else 0):
-            tag, size = self.varint(), self.varint()
-            inner = _Reader(self.take(size))
-            inner.flexible = True
-            if tag in readers:
-                name, read = readers[tag]
-                fields[name] = read(inner)
         return fields
 
     def _uuid(self) -> str:
@@ -255,12 +217,12 @@ def _decode(key: _Reader, value: bytes | None) -> Decoded:
         group, topic, partition = key.string(), key.string(), key.int32()
         if value is None:
             return Tombstone(group, topic, partition)
-        return _offset(group, topic, partition, _Reader(value))
+        return _offset(group, topic, partition, _Reader(value, _WHAT))
     if version == _GROUP_KEY:
         group = key.string()
         if value is None:
             return Tombstone(group)
-        return _group(group, _Reader(value))
+        return _group(group, _Reader(value, _WHAT))
     if version in _BROKER_ASSIGNED:
         return _broker_assigned(version, key, value)
     if version in _BY_NAME:
@@ -339,7 +301,7 @@ def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded
     pattern = key.string() if version in _OF_PATTERNS else None
     if value is None:
         return BrokerAssigned(record, group, member, None, pattern)
-    read = _Reader(value)
+    read = _Reader(value, _WHAT)
     if newer := read.int16():
         return Unknown(f"{record} value version {newer}", group)
     read.flexible = True

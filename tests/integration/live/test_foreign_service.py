@@ -28,6 +28,8 @@ from tests.support.live.services import BROKER_ASSIGNED, PROGRAMS, PROGRAMS_OF_B
 pytestmark = [pytest.mark.broker, pytest.mark.source("franz-go's and Sarama's own consumers")]
 FOREIGN = "any other program"
 """The column of the page's table."""
+OF_CLASSIC = {"G3", "O2", "R1", "R2", "R3"}
+"""Laws that have nothing to judge where the broker assigns."""
 
 
 def service_of(client: str, assignors: list[str], folder: Path, **more: object) -> Service:
@@ -93,12 +95,15 @@ def test_a_sound_service_in_go_is_true_by_the_laws_of_the_page(
 @pytest.mark.long  # three JVMs
 @pytest.mark.jvm
 @pytest.mark.source("Kafka's kafka-console-consumer")
-def test_a_sound_service_in_java_is_true_by_the_laws_of_the_page(kafka_broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["session.timeout.ms=10000", "group.protocol=consumer"])
+def test_a_sound_service_in_java_is_true_by_the_laws_of_the_page(
+    protocol: str, kafka_broker: Broker, tmp_path: Path
+) -> None:
     service = Service((
         str(java().executable), "-Xmx96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
         "-cp", os.pathsep.join(map(str, kafka_jars(KAFKA_VERSION))), "org.apache.kafka.tools.consumer.ConsoleConsumer",
         "--bootstrap-server", "{bootstrap}", "--topic", "{topic}", "--group", "{group}", "--from-beginning",
-        "--command-property", "session.timeout.ms=10000", "--command-property", "auto.commit.interval.ms=200",
+        "--command-property", protocol, "--command-property", "auto.commit.interval.ms=200",
     ))  # fmt: skip
 
     result, view = played(service, kafka_broker, tmp_path)
@@ -106,7 +111,7 @@ def test_a_sound_service_in_java_is_true_by_the_laws_of_the_page(kafka_broker: B
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     checked = {law for law, times in verdict.checked.items() if times}
-    assert laws_of(FOREIGN, "yes") <= checked
+    assert laws_of(FOREIGN, "yes") - (OF_CLASSIC if "consumer" in protocol else set()) <= checked
     assert not laws_of(FOREIGN, "–") & checked
     assert view.sent > 100
 
@@ -150,13 +155,27 @@ def test_a_process_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_pa
     assert any("one member per process is judged" in reason for reason in result.verdict.unknown), result.verdict
 
 
-def test_a_process_of_the_consumer_protocol_is_not_judged(kafka_broker: Broker, tmp_path: Path) -> None:
+def test_a_sound_service_of_the_consumer_protocol_is_true(kafka_broker: Broker, tmp_path: Path) -> None:
     service = unrecorded(PROGRAMS_OF_BROKER[BROKER_ASSIGNED], tmp_path)
 
-    result, _ = played(service, kafka_broker, tmp_path, steps=1, timeout_s=8)
+    result, view = played(service, kafka_broker, tmp_path)
 
-    assert result.verdict.value is None
-    assert "ConsumerGroupHeartbeat" in result.gave_up
+    verdict = result.verdict
+    assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
+    checked = {law for law, times in verdict.checked.items() if times}
+    assert (laws_of(FOREIGN, "yes") - OF_CLASSIC) | laws_of(FOREIGN, "with `--output`") <= checked
+    assert (view.without_output, view.unclosed) == (0, ())
+
+
+def test_a_commit_ahead_of_what_was_sent_is_found_under_the_consumer_protocol(
+    kafka_broker: Broker, tmp_path: Path
+) -> None:
+    program = COMMITS_AHEAD.replace('"session.timeout.ms": SESSION_MS,', '"group.protocol": "consumer",').replace(
+        '"heartbeat.interval.ms": BEAT_MS, ', ""
+    )
+    result, _ = played(unrecorded(program, tmp_path), kafka_broker, tmp_path, steps=2)
+
+    assert "C5" in {violation.law for violation in result.verdict.violations}, (result.verdict, result.gave_up)
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from kafka.protocol.consumer import (
@@ -32,6 +32,7 @@ from kafka_assignors.integration.proxy.addresses import NAMING, readdressed
 from kafka_assignors.integration.proxy.conversation import (
     BeatCall,
     CommitCall,
+    ConsumerBeatCall,
     Conversation,
     EndCall,
     JoinCall,
@@ -39,6 +40,7 @@ from kafka_assignors.integration.proxy.conversation import (
     Reply,
     SentOffsets,
     SyncCall,
+    TopicNames,
     Unread,
 )
 from kafka_assignors.integration.proxy.frames import FrameError
@@ -146,7 +148,7 @@ def test_a_commit_with_topic_ids_takes_the_names_of_metadata() -> None:
         error_code=0, name="t", topic_id=topic_id, is_internal=False, partitions=[]
     )
     response = MetadataResponse(version=13, brokers=[], controller_id=1, topics=[topic])
-    assert conversed(MetadataRequest(version=13, topics=[]), response, conversation) == (None, None)
+    assert conversed(MetadataRequest(version=13, topics=[]), response, conversation) == (None, TopicNames())
 
     call, reply = conversed(commit(10, topic_id=topic_id), committed(10, topic_id=topic_id), conversation)
     assert (call, reply.errors) == (CommitCall("m", 3, {("t", 1): 5}), {("t", 1): 22})
@@ -253,9 +255,75 @@ def test_bytes_written_by_hand() -> None:
     assert conversation.client_id == "app"
 
 
+TOPIC_ID, OTHER_ID = UUID(int=7), UUID(int=8)
+
+
+def compact(text: str | None) -> bytes:
+    """A compact string of less than 127 bytes."""
+    return b"\0" if text is None else bytes([len(text) + 1]) + text.encode()
+
+
+def compact_places(places: dict[UUID, list[int]] | None) -> bytes:
+    """A compact array of topic ids with partitions."""
+    if places is None:
+        return b"\0"
+    rows = (
+        key.bytes + bytes([len(ids) + 1]) + struct.pack(f">{len(ids)}i", *ids) + b"\0" for key, ids in places.items()
+    )
+    return bytes([len(places) + 1]) + b"".join(rows)
+
+
+def beat_frame(version: int, epoch: int, owned: dict[UUID, list[int]] | None, pattern: str | None = None) -> bytes:
+    """ConsumerGroupHeartbeat of member m of group g, from the definition alone, with a tagged field in its header."""
+    body = struct.pack(">hhih3s", 68, version, 7, 3, b"app") + b"\x01\x05\x02hi"
+    body += compact("g") + compact("m") + struct.pack(">i", epoch) + compact("i") + compact("a")
+    body += struct.pack(">i", 300_000) + b"\x02" + compact("t") + (compact(pattern) if version else b"")
+    body += compact("uniform") + compact_places(owned) + b"\0"
+    return struct.pack(">i", len(body)) + body
+
+
+def beaten_frame(error: int, epoch: int, given: dict[UUID, list[int]] | None) -> bytes:
+    """Its answer."""
+    body = struct.pack(">i", 7) + b"\0" + struct.pack(">ih", 0, error) + compact("no" if error else None)
+    body += compact("m") + struct.pack(">ii", epoch, 5000)
+    body += b"\xff" if given is None else b"\x01" + compact_places(given) + b"\0"
+    return struct.pack(">i", len(body + b"\0")) + body + b"\0"
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_heartbeat_of_the_consumer_protocol(version: int) -> None:
+    conversation = Conversation("g", {TOPIC_ID: "t"})
+    pattern = "t.*" if version else None
+
+    call = conversation.asked(beat_frame(version, 3, {TOPIC_ID: [0, 2]}, pattern))
+    reply = conversation.answered(beaten_frame(0, 4, {TOPIC_ID: [0], OTHER_ID: [1]}))
+
+    owned = frozenset({("t", 0), ("t", 2)})
+    assert call == ConsumerBeatCall("m", 3, "i", 300_000, ("t",), pattern, "uniform", owned)
+    assert reply == Reply(call, 0, "m", 4, given={TOPIC_ID: (0,), OTHER_ID: (1,)})
+    call = conversation.asked(beat_frame(version, 4, None))
+    assert conversation.answered(beaten_frame(110, 0, None)) == Reply(call, 110, "m", 0)
+
+
+def test_a_heartbeat_with_an_unknown_topic_or_cut_off_is_told_as_not_read() -> None:
+    conversation = Conversation("g", {})
+
+    assert "whose name was in no metadata" in conversation.asked(beat_frame(1, 3, {TOPIC_ID: [0]})).reason
+    whole = beat_frame(1, 3, None)
+    for cut in range(len(whole) - 20, len(whole)):
+        told = conversation.asked(struct.pack(">i", cut - 4) + whole[4:cut])
+        assert isinstance(told, Unread), cut
+        assert "can't be decoded: WireError" in told.reason
+
+
 @pytest.mark.parametrize(
     ("key", "version", "words"),
-    [(11, 10, "JoinGroup v10: versions up to 9"), (68, 1, "ConsumerGroupHeartbeat v1"), (14, 3, "SyncGroup v3 can't")],
+    [
+        (11, 10, "JoinGroup v10: versions up to 9"),
+        (68, 2, "ConsumerGroupHeartbeat v2: versions up to 1"),
+        (88, 0, "api-88 v0"),
+        (14, 3, "SyncGroup v3 can't"),
+    ],
 )
 def test_what_cannot_be_read_is_told(key: int, version: int, words: str) -> None:
     body = struct.pack(">hhihB", key, version, 7, -1, 0) + b"\x7f"

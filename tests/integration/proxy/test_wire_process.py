@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.integration.proxy.conversation import (
     BeatCall,
     CommitCall,
+    ConsumerBeatCall,
     EndCall,
     JoinCall,
     LeaveCall,
     Reply,
     SentOffsets,
     SyncCall,
+    TopicNames,
     Unread,
 )
 from kafka_assignors.integration.proxy.wire_process import Row, WireProcess
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 22, 25, 27, 79
+FENCED_MEMBER_EPOCH, TOPIC_ID = 110, UUID(int=7)
 
 
 class Talk:
@@ -241,14 +245,92 @@ def test_a_consumer_whose_connection_has_ended_joins_on_another_one() -> None:
     assert {row["consumer"] for row in talk.rows} == {0}
 
 
+class Beats:
+    """The conversations of one KIP-848 member, a millisecond each."""
+
+    def __init__(self) -> None:
+        self.names = {TOPIC_ID: "t"}
+        self.process, self.rows, self.ms = WireProcess(self.names), list[Row](), 0
+        self.process.opened(1)
+
+    def beat(
+        self, epoch: int, owned: str | None = None, *, error: int = 0, given: str | None = None, now: int = 0,
+        answered: bool = True,
+    ) -> list[str]:  # fmt: skip
+        """A heartbeat at an epoch that tells what it owns, and its answer: partitions of t, and the epoch `now`."""
+        before = len(self.rows)
+        places = None if owned is None else frozenset(("t", int(number)) for number in owned)
+        call = ConsumerBeatCall("m", epoch, None, 300_000, ("t",), None, "uniform", places)
+        self.ms += 1
+        self.rows += self.process.asked(1, "app", call, self.ms)
+        if answered:
+            self.ms += 1
+            partitions = None if given is None else {TOPIC_ID: tuple(map(int, given))}
+            reply = Reply(call, error, "m", now or epoch, given=partitions)
+            self.rows += self.process.answered(reply, self.ms)
+        return [f"{row['kind']} {_numbers(row)}".strip() for row in self.rows[before:]]
+
+
+def test_a_kip_848_member_joins_reconciles_and_leaves() -> None:
+    talk = Beats()
+
+    assert talk.beat(0, "", given="", now=3) == ["start", "generation", "assigned_begin", "assigned_end"]
+    config = talk.rows[0]["config"]
+    assert (config["protocol"], config["assignors"]) == ("consumer", ["wire:uniform"])
+    assert talk.beat(3, given="01") == ["generation 0 1", "assigned_begin 0 1", "assigned_end 0 1"]
+    assert talk.rows[-1]["generation"] == 3
+    assert talk.beat(3) == []
+    assert talk.beat(3, given="0") == []  # it still owns 1
+    assert talk.beat(3, "0", now=4, given="0") == [
+        "revoke_begin 1", "revoke_end 1", "generation 0", "assigned_begin", "assigned_end",
+    ]  # fmt: skip
+    assert talk.beat(4, now=5) == ["generation 0", "assigned_begin", "assigned_end"]
+    assert talk.beat(-1) == ["revoke_begin 0", "revoke_end 0"]
+    assert [row["kind"] for row in talk.process.ended()] == ["stop"]
+
+
+def test_a_kip_848_member_that_was_fenced_has_lost_what_it_owned() -> None:
+    talk = Beats()
+    talk.beat(0, "", given="01", now=3)
+
+    assert talk.beat(3, error=FENCED_MEMBER_EPOCH) == []
+    assert talk.beat(0, "", given="0", now=3) == [
+        "lost_begin 0 1", "lost_end 0 1", "generation 0", "assigned_begin 0", "assigned_end 0",
+    ]  # fmt: skip
+
+
+def test_partitions_count_from_when_the_name_of_their_topic_is_known() -> None:
+    talk = Beats()
+    del talk.names[TOPIC_ID]
+
+    assert talk.beat(0, "", given="01", now=3) == ["start"]
+    assert talk.process.answered(TopicNames(), 10) == []
+    talk.names[TOPIC_ID] = "t"
+    rows = talk.process.answered(TopicNames(), 11)
+    assert [(row["kind"], row["mono_ns"]) for row in rows] == [
+        ("generation", 11), ("assigned_begin", 11), ("assigned_end", 11),
+    ]  # fmt: skip
+    assert talk.process.answered(TopicNames(), 12) == []
+
+
+def test_an_answer_after_a_kip_848_member_has_left_says_nothing() -> None:
+    talk = Beats()
+    talk.beat(0, "", given="0", now=3)
+    late = ConsumerBeatCall("m", 3, None, 300_000, None, None, None, None)
+    talk.process.asked(1, "app", late, 5)
+    talk.beat(-1, answered=False)
+
+    assert talk.process.answered(Reply(late, 0, "m", 4, given={TOPIC_ID: (0, 1)}), 9) == []
+
+
 def test_what_is_not_read_is_told_once() -> None:
     talk = begun()
     before = len(talk.rows)
     for _ in range(2):
-        talk.ask(Unread("ConsumerGroupHeartbeat v1"))
+        talk.ask(Unread("JoinGroup v12"))
 
     assert talk.told(before) == ["error"]
-    assert "ConsumerGroupHeartbeat v1" in talk.rows[-1]["message"]
+    assert "JoinGroup v12" in talk.rows[-1]["message"]
     call = JoinCall("a", None, 1, 1, (("range", b"\x00"),))
     talk.ask(call)
     assert "a subscription" in talk.rows[-1]["message"]
