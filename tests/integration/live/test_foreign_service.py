@@ -28,7 +28,7 @@ from tests.support.live.services import BROKER_ASSIGNED, PROGRAMS, PROGRAMS_OF_B
 pytestmark = [pytest.mark.broker, pytest.mark.source("franz-go's and Sarama's own consumers")]
 FOREIGN = "any other program"
 """The column of the page's table."""
-OF_CLASSIC = {"G3", "O2", "R1", "R2", "R3"}
+OF_CLASSIC = {"G3"}
 """Laws that have nothing to judge where the broker assigns."""
 
 
