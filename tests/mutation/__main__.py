@@ -38,11 +38,13 @@ SUBJECTS = (
         "integration/checker/ledger",
         "integration/checker/planned",
         "integration/checker/reconciliation",
+        "integration/checker/slack",
         "integration/checker/verdict",
         "history/timeline",
         "history/zombies",
     ),
-    *("integration/history/clocks", "integration/history/manifest"),
+    *("integration/history/clocks", "integration/history/form", "integration/history/lines"),
+    "integration/history/manifest",
     *("integration/history/read", "integration/history/schema"),
 )
 """What is mutated, below ``kafka_assignors/``: modules of the judge, and folders of modules. What reads the coordinator
@@ -59,6 +61,11 @@ TESTS = (
     "integration/checker/judge/test_planned.py",
     "integration/checker/judge/test_truncation.py",
     "integration/checker/judge/test_reconciled.py",
+    "integration/checker/judge/test_witnesses.py",
+    "integration/checker/judge/test_anomalies.py",
+    "integration/checker/judge/test_clocks_apart.py",
+    "integration/checker/judge/test_coordinator_time.py",
+    "integration/checker/test_wire_laws.py",
     "integration/checker/test_checker_laws.py",
     "integration/checker/test_fault_laws.py",
     "integration/checker/test_timeline.py",
@@ -68,6 +75,8 @@ TESTS = (
     "confluent/test_law.py",
     "integration/history/test_history.py",
     "integration/history/test_integrity.py",
+    "integration/history/test_hostile_files.py",
+    "integration/history/test_any_value.py",
     "integration/checker/test_checker.py",
     "integration/checker/judge/test_exact.py",
     "integration/checker/judge/test_requests.py",
@@ -83,10 +92,20 @@ LEFT_OUT = (
     "integration/checker/test_checker_laws.py::test_a_broken_law_is_found_with_its_witnesses",
     "integration/checker/test_fault_laws.py::test_what_breaks_a_law_is_found_with_its_witnesses",
     "integration/checker/judge/test_accepted.py::test_a_history_that_was_called_true_is_false",
+    # They ask a process of its own, which has no mutant.
+    "integration/history/test_hostile_files.py::test_a_folder_that_is_not_there_and_one_without_a_history_stay_errors",
+    "integration/history/test_hostile_files.py::test_a_folder_with_very_many_files_is_told_at_once",
+    "integration/history/test_hostile_files.py::test_whatever_a_file_is_the_verdict_is_unknown_soon",
+    "integration/history/test_hostile_files.py::test_whatever_a_line_is_the_verdict_is_unknown_soon",
+    "integration/history/test_hostile_files.py::test_whatever_the_manifest_is_the_verdict_is_unknown_soon",
 )
 """Tests of these that are left out."""
 
-OF_FILES = ("integration/history/test_history.py", "integration/history/test_integrity.py")
+OF_FILES = (
+    "integration/history/test_history.py",
+    "integration/history/test_integrity.py",
+    "integration/history/test_hostile_files.py",
+)
 """Tests that read files: for mutants of what reads them."""
 READERS = "history"
 
