@@ -431,7 +431,7 @@ def _consumer_start(call: ConsumerBeatCall) -> Row:
         "assignors": [f"{WIRE}:{name}" for name in names],
         "rebalance_timeout_ms": call.rebalance_timeout_ms,
         "protocol": "consumer",
-        **({} if call.pattern is None else {"pattern": call.pattern}),
+        **({"pattern": call.pattern} if call.pattern else {}),  # librdkafka sends an empty one
     }
     return {"assignors": names, "config": config}
 
