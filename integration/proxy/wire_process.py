@@ -256,7 +256,7 @@ class WireProcess:
             subscriptions = [decode_subscription(subscription) for _, subscription in call.protocols]
         except WireError as error:
             return self.not_read(f"a subscription: {error}", at_ns)
-        rows = []
+        rows: list[Row] = []
         if not call.member_id and consumer.member_id:
             consumer.out = True  # it joins as a new member
         consumer.connection, consumer.instance_id = connection, call.instance_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -63,7 +63,7 @@ class ReportingMember:
         yield
         self.write(f"{name}_end", generation=self._generation, partitions=rows)
 
-    def consumed(self, polled: Mapping[Any, Iterable[Any]]) -> None:
+    def consumed(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records of kafka-python or aiokafka, per topic-partition."""
         self.tell_records(
             "consume",
