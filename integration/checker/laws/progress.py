@@ -14,6 +14,7 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import (
+    AdminChangeBody,
     AssignedBeginBody,
     CallbackBody,
     ErrorBody,
@@ -37,6 +38,8 @@ STANDSTILL_MS = 30_000
 """Time beyond the session that a group left alone may need to reach its next state."""
 SESSION_MS, POLL_MS = 45_000, 300_000
 """Kafka's default session timeout and poll interval, for members that do not report theirs."""
+METADATA_AGE_MS = 300_000
+"""Every client's default age of metadata, likewise."""
 _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
 _STALLS = ("stall", "assign_stall")
 _ENDS = ("stop", "exit", "fault_begin")
@@ -285,6 +288,22 @@ def _take(
                 gone.pop(process, None)
 
 
+def _learned_ns(record: GroupRecord, quiet: Quiet) -> dict[TopicPartition, int]:
+    """Partitions that were added before a quiet time ended, and when each member's metadata must have them."""
+    ages = (start.body.config.metadata_max_age_ms for start in quiet.alive.values())
+    age_ms = max((METADATA_AGE_MS if age is None else age for age in ages), default=0)
+    learned: dict[TopicPartition, int] = {}
+    for change in record.events.of(AdminChangeBody):
+        if change.mono_ns > quiet.end_ns:
+            continue
+        for topic, count in (change.body.topics or {}).items():
+            created = change.body.change == "create_topic"
+            before = 0 if created else record.count_of(topic, change.mono_ns - 1) or 0
+            for number in range(before, count):
+                learned[TopicPartition(topic, number)] = change.mono_ns + age_ms * MS
+    return learned
+
+
 def _owners_live(
     record: GroupRecord, quiet: Quiet, owned: Mapping[TopicPartition, Sequence[Span]], findings: Findings
 ) -> None:
@@ -301,9 +320,10 @@ def _owners_live(
     if not all(member_id in record.processes for member_id in generation.assigned) and not quiet.alive:
         return
     untold = {tp for m, tps in generation.assigned.items() if record.start_of(m) is None for tp in tps}
+    learned_ns = _learned_ns(record, quiet)
     orphans: list[tuple[TopicPartition, int]] = []
     for tp in sorted(due - untold):
-        free_ns, longest = quiet.begin_ns, 0
+        free_ns, longest = max(quiet.begin_ns, learned_ns.get(tp, 0)), 0
         for span in owned.get(tp, ()):
             begin, end = span.interval.start_ns, span.interval.end_ns
             if end <= free_ns or span.owner[1:] in quiet.gone:

@@ -127,6 +127,18 @@ def orphaned(ms: float) -> Story:
     return story
 
 
+def grown(ms: float) -> Story:
+    """t gets a partition, and nothing else happens for so long; members look for new partitions once in ten seconds."""
+    story = told.two()
+    for event in story.events:
+        if event.kind == "start":
+            event.data["config"]["metadata_max_age_ms"] = 10_000
+    count = story.topics["t"] + 1
+    change = story.tell("admin_change", change="add_partitions", target="t", topics={"t": count})
+    told.since(story, change, ms).tell("step", name="later")
+    return story
+
+
 def gap(allowed_ms: int) -> Story:
     """A step that allows so much; the longest gap of it lasts 5 ms."""
     story = Story("range", {"t": 1}).start("b").round()
