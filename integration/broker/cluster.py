@@ -116,9 +116,11 @@ class Cluster(Broker):
 
         for node in live:
             try:
-                await_ready(node.bootstrap, max(1, deadline - time.monotonic()), check_alive, brokers=len(live))
+                left_s = max(min(1, self._timeout_s), deadline - time.monotonic())
+                await_ready(node.bootstrap, left_s, check_alive, brokers=len(live))
             except BrokerUnreachable as error:
-                raise not_ready(f"{node}: {error} ({node.place.traces})", node.log_tail()) from error
+                which = f"{node}: " if len(self.nodes) > 1 else ""
+                raise not_ready(f"{which}{error} ({node.place.traces})", node.log_tail()) from error
 
     def kill(self) -> None:
         """Send SIGKILL to every node. NotSupported if they share a JVM."""
