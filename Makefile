@@ -20,7 +20,7 @@ FIRST := $(VENV)/pure-tests.xml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms release-check format bench docs pictures clean help
+.PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms dist release-check format bench docs pictures clean help
 
 ##@ set up
 setup: $(READY)  ## create .venv with all dependencies; EXTRAS=harness,confluent does without Spark and other clients
@@ -87,8 +87,11 @@ kafkatest: $(READY)  ## Kafka's own system tests with our member, as root (KAFKA
 rooms: $(READY)  ## structure of the source tree: modules per folder, floors, circles of imports, long functions
 	$(BIN)/python -m tests.structure
 
-release-check: $(READY)  ## wheel and sdist: checked, audited, installed clean on each Python that can be found
-	$(BIN)/python .ci/release_check.py
+dist: $(READY)  ## wheel and sdist in dist/, to install elsewhere: pip install 'dist/kafka_assignors-….whl[kafka-python]'
+	$(BIN)/python -m build --outdir dist
+
+release-check: $(READY)  ## wheel and sdist: checked, audited, installed clean on each Python, published to an index on loopback (ARGS=--release)
+	$(BIN)/python .ci/release_check.py $(ARGS)
 
 ##@ measure
 bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kafka_assignors.errors import KafkaAssignorsError, UnknownName
+from kafka_assignors.extras import install
 
 from . import summary
 from .result import Result, ResultFile
@@ -108,7 +109,7 @@ def _run(name: str, quick: bool, json_: bool, asked: dict[str, Any]) -> Ran:
         typer.echo(f"error: benchmark {name}: {error}", err=True)
     except ModuleNotFoundError as missing:
         ran.wrong.append(f"needs {missing.name}")
-        typer.echo(f"error: benchmark {name} needs {missing.name}: pip install 'kafka-assignors[all]'", err=True)
+        typer.echo(f"error: benchmark {name} needs {missing.name}: {install('all')}", err=True)
     finally:
         kept.close()
         ran.seconds = time.perf_counter() - began

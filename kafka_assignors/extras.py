@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 DISTRIBUTION = "kafka-assignors"
+PUBLISHED = False
+"""Whether package indexes have this distribution. A release sets it; README, docs and CHANGELOG.md then say so, too."""
 
 
 def install(extra: str) -> str:
     """The command that installs an extra, or several with commas.
 
     A checkout and a wheel are named by their paths, as pip recorded them (PEP 610, ``direct_url.json``), and a
-    repository by its address. Without a record the distribution came from an index, and is named.
+    repository by its address. Without a record the distribution came from an index, and is named. Where it is not
+    installed, it runs in a checkout, which is named until there is a release.
     """
     from shlex import quote
     from urllib.parse import unquote, urlsplit
@@ -34,6 +37,16 @@ def _origin() -> dict[str, Any]:
 
     try:
         origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
+    except PackageNotFoundError:
+        return {} if PUBLISHED else _checkout()
+    except ValueError:
         return {}
     return origin if isinstance(origin, dict) else {}
+
+
+def _checkout() -> dict[str, Any]:
+    """The checkout that this file is in, as pip would record it; empty if it is in none."""
+    from pathlib import Path
+
+    root = Path(__file__).resolve().parents[1]
+    return {"url": root.as_uri(), "dir_info": {}} if (root / "pyproject.toml").is_file() else {}
