@@ -228,5 +228,12 @@ def test_what_is_typed_as_printed_works(page: str, headings: Collection[str], tm
     assert up.returncode == 130
 
 
+def test_the_readmes_rows_of_frameworks_are_those_of_their_page() -> None:
+    rows = [line for line in PAGES["README.md"].splitlines() if "| `roll` |" in line]
+
+    assert [row.split()[1] for row in rows] == ["FastStream", "Quix", "Faust"]
+    assert [row for row in rows if row not in PAGES["docs/frameworks.md"].splitlines()] == []
+
+
 def test_the_readme_is_short() -> None:
     assert PAGES["README.md"].count("\n") <= 130
