@@ -1,4 +1,4 @@
-"""What the site adds to the pages: the changelog, and every table of the pipeline with its columns."""
+"""What the site adds to the pages: the changelog, the pipeline's tables with their columns, a search in files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,25 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = ROOT / "pipeline" / "schema.py"
+SHIM = "search-from-file.js"
+
+
+def on_config(config: Any) -> Any:
+    """Load what lets the search work in a site that is opened as files."""
+    config.extra.setdefault("polyfills", []).append(SHIM)
+    return config
+
+
+def on_post_build(config: Any) -> None:
+    """Write the search's index as a script, too: a page that is opened as a file may read no other file but scripts.
+
+    The theme looks for it there (`search/search_index.js`).
+    """
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text('utf-8')}", "utf-8")
+
+
+on_post_build.mkdocs_priority = -100  # type: ignore[attr-defined] # after the plugin that writes the index
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import runpy
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -28,6 +30,20 @@ def test_the_menu_has_every_page_once() -> None:
     assert sorted(menu) == sorted(
         [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")] + ["changelog.md"]
     )
+
+
+def test_the_index_of_the_search_is_a_script_too(tmp_path: Path) -> None:
+    """A browser lets a page that was opened as a file read scripts only."""
+    hooks = runpy.run_path(str(ROOT / "docs" / "hooks.py"))
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text('{"docs": []}', "utf-8")
+    config = SimpleNamespace(site_dir=str(tmp_path), extra={})
+
+    hooks["on_post_build"](config)
+
+    assert (tmp_path / "search" / "search_index.js").read_text("utf-8") == 'var __index = {"docs": []}'
+    (shim,) = hooks["on_config"](config).extra["polyfills"]
+    assert 'location.protocol === "file:"' in (ROOT / "docs" / shim).read_text("utf-8")
 
 
 def test_the_page_of_tables_has_every_column() -> None:
