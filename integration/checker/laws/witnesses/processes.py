@@ -68,12 +68,14 @@ def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
         if signal != name:
             findings.broken("E2", f"{process[0]} ended with code {code}, and by the signal {signal}", event)
         kill = kills.get(process)
-        if kill is not None and code != -SIGKILL:
+        # A kill may come as a process ends by itself: it had been told to, or had stopped.
+        asked = event.body.asked_ns is not None and kill is not None and event.body.asked_ns < kill.mono_ns
+        if kill is not None and code != -SIGKILL and not asked and process not in stops:
             findings.broken("E2", f"{process[0]} was killed, and ended with code {code}", kill, event)
         if kill is not None and event.mono_ns < kill.mono_ns:
             findings.broken("E2", f"{process[0]} ended before it was killed", event, kill)
         member_of_ours = process in starts and starts[process][0].log_bytes is None  # a service may leave it out
-        if kill is None and code == 0 and member_of_ours and process not in stops and process not in record.on_wire:
+        if code == 0 and member_of_ours and process not in stops and process not in record.on_wire:
             findings.broken("E2", f"{process[0]} ended with code 0, and never stopped", starts[process][0], event)
         if process not in starts and kill is None and code == 0:
             findings.broken("E2", f"{process[0]} ended with code 0, and never started", event)

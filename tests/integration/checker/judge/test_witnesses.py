@@ -96,6 +96,8 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "a signal without its code": ("E2", lambda: ended().change("exit", set_(signal="SIGTERM"), member="b")),
     "a code without its signal": ("E2", lambda: ended().change("exit", lambda d: d.pop("signal"), member="c")),
     "killed, and ended by itself": ("E2", lambda: ended().change("exit", set_(code=-15, signal="SIGTERM"), member="c")),
+    "told to leave, killed, and ended in order without a stop": ("E2", lambda: ended().change(
+        "exit", lambda d: d.pop("signal") and d.update(code=0, asked=True, asked_ns=1), member="c")),
     "ended before it was killed": ("E2", lambda: ended().shift("exit", -5, member="c")),
     "ended, and never stopped": ("E2", lambda: ended().drop("stop", member="b")),
     "a fault ended that had not begun": ("E2", lambda: again(ended(), "fault_end", 10)),
@@ -151,7 +153,23 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a fault in force at the end of a history": lambda: told_open(churn()),
     "a fault in force as the harness closes the group": lambda: closed(told_open(churn())),
     "a position is committed before any record is read": lambda: began_at_zero(),
+    "a member has left as its kill comes": lambda: killed_too_late(told=False),
+    "a member that was told to leave has ended as its kill comes": lambda: killed_too_late(told=True),
 }  # fmt: skip
+
+
+def killed_too_late(told: bool) -> Story:
+    """a leaves, and its kill finds it ended; the harness has told it to leave, or not."""
+    story = ended()
+    at = story._find("exit", {"member": "a"})[0]
+    end = story.events[at]
+    begin = story.tell("fault_begin", member="a", fault="kill", target="a")
+    story.events.remove(begin)
+    story.events.insert(at, replace(begin, mono_ns=end.mono_ns - 1, ts_ns=end.ts_ns - 1))
+    if told:
+        end.data.update(asked=True, asked_ns=end.mono_ns - 5 * MS)
+    story.tell("fault_end", member="a", fault="kill", target="a")
+    return story
 
 
 def closed(story: Story) -> Story:
