@@ -71,10 +71,10 @@ def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
     yield
 
 
-def _unsubscribing(member: RecordedMember, consumer: Any) -> Steps:
+def _unsubscribing(member: RecordedMember, consumer: Any, *refused: Any, **too: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
     before = set(consumer._subscription.assigned_partitions())
-    if not before or not consumer._subscription.partitions_auto_assigned():
+    if refused or too or not before or not consumer._subscription.partitions_auto_assigned():
         return
     yield from giving_up(member, "revoke", before)
 

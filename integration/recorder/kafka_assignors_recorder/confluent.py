@@ -32,6 +32,8 @@ _METADATA = b"CGMDv2:"
 _COMMIT = ("message", "offsets", "async", "asynchronous")
 _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
 """Positional parameters."""
+_LIFE = "_kafka_assignors_life"
+"""The attribute that holds the `_Life` of a consumer."""
 
 
 class _Seen:
@@ -55,6 +57,12 @@ def _seen(messages: Iterable[Any]) -> list[Any]:
         for message in messages
         if isinstance(message, _Seen) or message.error() is None
     ]
+
+
+class _Life:
+    """Ends with the consumer that holds it: the client's own can't be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
 
 
 class _Group:
@@ -203,15 +211,35 @@ def _telling_commits(group: _Group, own: Any) -> Any:
 
 
 def _offsets(message: Any = None, offsets: Any = None, **_: Any) -> frozenset[Any]:
-    """What a commit names; nothing if it commits what was stored."""
-    if message is not None:
-        place = message.topic(), message.partition(), message.offset() + 1
-        return frozenset() if message.error() else frozenset([place])
-    return frozenset((tp.topic, tp.partition, tp.offset) for tp in offsets or () if tp.offset >= 0)
+    """What a commit names; nothing if it commits what was stored, or the client will refuse its arguments."""
+    try:
+        if message is not None:
+            place = message.topic(), message.partition(), message.offset() + 1
+            return frozenset() if message.error() else frozenset([place])
+        return frozenset((tp.topic, tp.partition, tp.offset) for tp in offsets or () if tp.offset >= 0)
+    except (AttributeError, TypeError):
+        return frozenset()
 
 
 def _named(names: Any, given: Any, more: Any) -> dict[str, Any]:
     return {**dict(zip(names, given)), **more}  # noqa: B905 - Python 3.9
+
+
+def _subscribes(args: Any, kwargs: Any) -> dict[str, Any] | None:
+    """What a subscription names; None of one that the client refuses, by its arguments."""
+    named = _named(_SUBSCRIBE, args, kwargs)
+    topics = named.get("topics")
+    if len(named) < len(args) + len(kwargs) or not set(named) <= set(_SUBSCRIBE):
+        return None
+    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+        return None
+    return named if all(callable(given) for name, given in named.items() if name != "topics") else None
+
+
+def _is_plain(args: Any, kwargs: Any) -> bool:
+    """Whether a poll has no argument but a number of seconds: with others the client may raise."""
+    given = kwargs.get("timeout") if kwargs else args[0] if args else 0
+    return len(args) + len(kwargs) <= 1 and type(given) in (float, int)
 
 
 class _Recording:
@@ -221,6 +249,7 @@ class _Recording:
         place: Where the events go, and the group whose members are recorded.
     """
 
+    __slots__ = ()  # the client's own takes no attributes
     place: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -230,7 +259,9 @@ class _Recording:
             own = settings.get("on_commit")
             if settings.get("group.id") == group_id and ("on_commit" not in settings or callable(own)):
                 group = _Group(file, settings, plain=type(self).__mro__[1] is _Recording)
-                weakref.finalize(self, group.end)
+                life = _Life()
+                weakref.finalize(life, group.end)
+                setattr(self, _LIFE, life)
                 setattr(self, MEMBER, group)
                 # As it was given: one part of the settings may be a dictionary, the other one keywords.
                 if args:
@@ -240,16 +271,19 @@ class _Recording:
                     kwargs["on_commit"] = _telling_commits(group, own)
         except Exception as error:
             say(f"a consumer is not recorded: {error!r}")
-        super().__init__(*args, **kwargs)
+        if kwargs:
+            super().__init__(*args, **kwargs)
+        else:  # the client tells an empty one from none
+            super().__init__(*args)
 
     def subscribe(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
         group = getattr(self, MEMBER, None)
-        named = _named(_SUBSCRIBE, args, kwargs)
+        named = None if group is None else group.member.guarded(_subscribes, args, kwargs)
+        if named is None:
+            return client.subscribe(*args, **kwargs)
         callbacks = {name: named.get(name) for name in _SUBSCRIBE[1:]}
-        if group is None or any(name in named and not callable(given) for name, given in callbacks.items()):
-            return client.subscribe(*args, **kwargs)  # which raises
-        group.member.guarded(group.start, named.get("topics", ()))
+        group.member.guarded(group.start, named["topics"])
         on_lost = callbacks["on_lost"] or callbacks["on_revoke"]  # as the client falls back
         named["on_assign"] = _rebalancing(group, "assigned", callbacks["on_assign"])
         named["on_revoke"] = _rebalancing(group, "revoke", callbacks["on_revoke"])
@@ -262,7 +296,7 @@ class _Recording:
         if group is None:
             return client.poll(*args, **kwargs)
         member = group.member
-        message = client.poll(0) if member.pending else None
+        message = client.poll(0) if member.pending and _is_plain(args, kwargs) else None
         if message is None:
             member.guarded(member.flush)  # before it waits
             message = client.poll(*args, **kwargs)
@@ -326,20 +360,20 @@ class _Recording:
         client: Any = super()
         return client.seek(*args, **kwargs)
 
-    def assign(self, *args: Any) -> Any:
+    def assign(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
-        client: Any = super()
-        return client.assign(*args)
+        client: Any = super(_Recording, type(self))  # as a method of the class: a subclass is named in errors else
+        return client.assign(self, *args, **kwargs)
 
-    def incremental_assign(self, *args: Any) -> Any:
+    def incremental_assign(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
-        client: Any = super()
-        return client.incremental_assign(*args)
+        client: Any = super(_Recording, type(self))
+        return client.incremental_assign(self, *args, **kwargs)
 
-    def close(self) -> Any:
-        client: Any = super()
-        with _closing(self):
-            return client.close()
+    def close(self, *args: Any, **kwargs: Any) -> Any:
+        client: Any = super(_Recording, type(self))
+        with _closing(self, args or kwargs):
+            return client.close(self, *args, **kwargs)
 
 
 def _exit(self: Any, *args: object) -> Any:
@@ -356,12 +390,13 @@ def _flush(consumer: Any) -> None:
 
 
 @contextlib.contextmanager
-def _closing(consumer: Any) -> Iterator[None]:
+def _closing(consumer: Any, refused: Any = ()) -> Iterator[None]:
+    """A close; `refused`: arguments, which the client doesn't take."""
     group = getattr(consumer, MEMBER, None)
     try:
         yield
     finally:
-        if group is not None:
+        if group is not None and not refused:
             group.member.guarded(group.close)
 
 
@@ -373,5 +408,8 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
     if hasattr(client, "__exit__"):  # since 2.13
         methods["__exit__"] = _exit
     looks = {name: functools.wraps(getattr(client, name))(method) for name, method in methods.items()}
-    same = {"__module__": client.__module__, "__doc__": client.__doc__, "place": (file, group_id)}
+    same = {
+        "__module__": client.__module__, "__doc__": client.__doc__, "place": (file, group_id),
+        "__slots__": (MEMBER, _LIFE),
+    }  # fmt: skip
     module.Consumer = type(client.__name__, (_Recording, client), {**looks, **same})

@@ -88,11 +88,11 @@ def _committing(member: RecordedMember, _: Any, offsets: Any) -> Steps:
     return committing(member, offsets or {})
 
 
-def _unsubscribing(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
+def _unsubscribing(member: RecordedMember, consumer: Any, *refused: Any, **too: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
     coordinator = consumer._coordinator
     before = _owned(coordinator)
-    if not before or not coordinator._subscription.partitions_auto_assigned():
+    if refused or too or not before or not coordinator._subscription.partitions_auto_assigned():
         return
     yield from giving_up(member, "lost" if coordinator._generation.is_lost() else "revoke", before)
 
@@ -102,7 +102,8 @@ def _stopping(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Step
     if consumer._closed:
         return
     yield
-    member.tell("stop")
+    if consumer._closed:  # not by wrong arguments
+        member.tell("stop")
 
 
 def _owned(coordinator: Any) -> set[Any]:

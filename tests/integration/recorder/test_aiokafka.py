@@ -279,3 +279,13 @@ def test_another_version_is_used_as_it_is(client: Client, tmp_path: Path) -> Non
     with pytest.raises(AttributeError, match="this version of aiokafka lacks _do_commit_offsets"):
         aiokafka.wrap_coordinator(File(str(tmp_path / "other")), GROUP, module)
     assert dict(vars(module.GroupCoordinator)) == before
+
+
+def test_an_unsubscription_with_wrong_arguments_is_none(client: Client) -> None:
+    consumer = client.consumer()
+
+    with pytest.raises(TypeError, match="positional argument"):
+        consumer.unsubscribe("t")
+    consumer.unsubscribe()
+
+    assert client.events() == [("revoke_begin", [1]), ("revoke_end", [1])]

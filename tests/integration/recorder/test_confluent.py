@@ -503,3 +503,61 @@ def test_a_close_is_told_once(client: Client) -> None:
     consumer.close()
 
     assert client.events() == [("revoke_begin", [1]), ("revoke_end", [1]), ("stop", [])]
+
+
+def test_an_argument_that_the_client_refuses_reaches_it_while_records_wait(client: Client) -> None:
+    """A record that is there already must not come in place of the exception."""
+    consumer = client.consumer()
+
+    def poll(_: Any, timeout: Any) -> Message:
+        if not isinstance(timeout, (int, float)):
+            raise TypeError("must be real number")
+        return Message(1, 3)
+
+    client.does["poll"] = poll
+    consumer._kafka_assignors_member.member.limit = 9
+    consumer.poll(0.5)
+
+    with pytest.raises(TypeError, match="must be real number"):
+        consumer.poll("long")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        consumer.poll(nothing=1)
+    assert client.events() == [("consume", [(1, 3, 3, 1, 10)])]
+
+
+@pytest.mark.parametrize("wrong", [{"message": "text"}, {"offsets": ["text"]}, {"offsets": 7}])
+def test_a_commit_of_what_no_client_takes_does_not_stop_the_recorder(wrong: Any, client: Client) -> None:
+    def refuses(*_: Any) -> None:
+        raise TypeError("expected a message")
+
+    consumer = client.consumer()
+    client.does["commit"] = refuses
+
+    with pytest.raises(TypeError, match="expected a message"):
+        consumer.commit(**wrong)
+    consumer.close()
+
+    assert client.events() == [("stop", [])]
+
+
+def test_what_is_no_subscription_starts_nothing(client: Client) -> None:
+    consumer = client.module.Consumer({"group.id": GROUP})
+    for wrong in ("t", 7, [7], ("t",)):
+        consumer.subscribe(wrong)
+    for given, named in (((["t"], *[print] * 4), {}), ((["t"],), {"topics": ["t"]})):
+        with pytest.raises(TypeError):
+            consumer.subscribe(*given, **named)
+    assert client.rows() == []
+
+    consumer.subscribe(["t"])
+
+    assert [row["topics"] for row in client.rows()] == [["t"]]
+
+
+def test_a_close_with_arguments_is_none(client: Client) -> None:
+    consumer = client.consumer()
+
+    with pytest.raises(TypeError, match="positional argument"):
+        consumer.close(1)
+
+    assert client.events() == []

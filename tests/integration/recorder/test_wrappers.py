@@ -502,3 +502,15 @@ def test_an_event_tells_how_long_the_log_of_the_process_was(tmp_path: Path) -> N
     consumer.poll()
 
     assert [row.get("log_bytes") for row in client.rows() if row["kind"] == "consume"] == [0, 4, 8, None]
+
+
+def test_a_close_or_unsubscription_with_wrong_arguments_is_none(client: Client) -> None:
+    """The client refuses it, and goes on owning its partitions."""
+    consumer = client.consumer(owned=b"\1")
+
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        consumer.close(nothing=1)
+    with pytest.raises(TypeError, match="positional argument"):
+        consumer.unsubscribe("t")
+
+    assert client.events() == []

@@ -1,0 +1,117 @@
+"""Drawn calls of each client, valid and invalid: with the recorder each one returns and raises what it does without."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+
+from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.same.draws import CLIENTS, draw, outcomes
+from tests.support.same.subject import RECORDS
+
+OFFLINE, SHORT, LONG, AT_ONCE = range(25), range(3), range(50), 10
+GROUP = "g-recorded"
+
+
+def rows_of(record: Path) -> list[dict[str, Any]]:
+    """What the recorder wrote."""
+    files = sorted(record.parent.glob(f"{record.name}.*"))
+    return [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
+
+
+def compare(with_it: list[Any], without: list[Any]) -> None:
+    """Each call, one after the other, so that a failure shows the first that differs."""
+    for ours, theirs in zip(with_it, without, strict=True):
+        assert ours == theirs
+    assert {row[2] for row in without} == {"returned", "raised"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_calls_that_need_no_broker_are_the_same(client: str, tmp_path: Path) -> None:
+    draws = [draw(client, seed, f"t{seed}", online=False) for seed in OFFLINE]
+
+    recorded = outcomes(client, draws, GROUP, record=tmp_path / "record")
+
+    compare(recorded, outcomes(client, draws, GROUP))
+    module = import_module(f"tests.support.same.{client}")
+    assert {call for one in draws for call in one["calls"]} == {*module.VALID, *module.INVALID}
+    assert [row for row in rows_of(tmp_path / "record") if row["kind"] == "error"] == []
+
+
+DAMAGED = """
+import kafka
+
+def poll(self, *args, original=kafka.KafkaConsumer.poll, **kwargs):
+    try:
+        return original(self, *args, **kwargs)
+    except ValueError:
+        return {}
+
+kafka.KafkaConsumer.poll = poll
+"""
+
+
+@pytest.mark.slow
+def test_a_recorder_that_swallows_an_exception_would_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(DAMAGED, "utf-8")
+    draws = [draw("kafka_python", seed, f"t{seed}", online=False) for seed in OFFLINE]
+
+    damaged = outcomes("kafka_python", draws, GROUP, begins=str(tmp_path))
+
+    without = outcomes("kafka_python", draws, GROUP)
+    with pytest.raises(AssertionError):
+        compare(damaged, without)
+    differ = {ours[1] for ours, theirs in zip(damaged, without, strict=True) if ours != theirs}
+    assert differ == {"poll below", "poll no records"}
+
+
+def played(client: str, seeds: range, broker: Broker, folder: Path) -> list[dict[str, Any]]:
+    """Play the draws of these seeds on a broker with the recorder and without it at the same time, and compare."""
+    name = f"{client[0]}{uuid.uuid4().hex[:8]}"
+    runs = {run: [draw(client, seed, f"{name}-{run}-{seed}", online=True) for seed in seeds] for run in ("x", "y")}
+    record = folder / f"record-{seeds.start}"
+    with Sandbox(broker.connection, f"{name}-") as sandbox, ThreadPoolExecutor(2) as pool:
+        topics = [one["topic"] for draws in runs.values() for one in draws]
+        sandbox.make({f"{topic}-{part}": count for topic in topics for part, count in (("a", 2), ("b", 1), ("c", 1))})
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+        for topic in topics:
+            for number in range(RECORDS):
+                producer.send(f"{topic}-a", b"%d" % number, key=b"k" if number % 3 else None, partition=0)
+        producer.close()
+        recorded = pool.submit(outcomes, client, runs["x"], f"{name}-x", broker.bootstrap, record)
+        without = pool.submit(outcomes, client, runs["y"], f"{name}-y", broker.bootstrap)
+        compare(recorded.result(), without.result())
+    return rows_of(record)
+
+
+def check_rows(rows: list[dict[str, Any]]) -> None:
+    """The recorder was there: it saw joins, records and commits, and did not fail."""
+    kinds = {row["kind"] for row in rows}
+    assert {"start", "generation", "assigned_end", "consume", "commit_ok", "stop"} <= kinds
+    assert "error" not in kinds
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_some_calls_are_the_same_on_a_broker(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    check_rows(played(client, SHORT, kafka_broker, tmp_path))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("client", CLIENTS)
+def test_fifty_draws_are_the_same_on_a_broker(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
+    parts = [LONG[first : first + AT_ONCE] for first in range(0, len(LONG), AT_ONCE)]
+
+    check_rows([row for seeds in parts for row in played(client, seeds, kafka_broker, tmp_path)])
+
+    module = import_module(f"tests.support.same.{client}")
+    calls = {call for seed in LONG for call in draw(client, seed, "t", online=True)["calls"]}
+    assert calls == {*module.VALID, *module.ONLINE, *module.INVALID}
