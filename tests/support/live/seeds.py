@@ -1,0 +1,219 @@
+"""Planted faults and their sound twins under drawn courses: ``python -m tests.support.live.seeds --seeds 0..19``.
+
+A seed draws how many processes, partitions and records there are, which of them join, leave or are killed in which
+order, and when. Each play is a line of JSON: whether the fault was found by its name, or the twin was true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.scenario.actions import Action, Join, Kill, Leave, Pause, PauseAtWork
+from kafka_assignors.integration.scenario.catalogue import Scenario, Step
+from kafka_assignors.integration.scenario.clients import of_service
+from kafka_assignors.integration.scenario.runner import run_scenario
+from kafka_assignors.integration.topics.sandbox import Sandbox
+
+from .services import CHANCY, CLIENTS, FAULTS, SOUND, anew, buffering, by_batch, in_threads, on_a_timer, with_state
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    by_batch.TWICE: (),
+    by_batch.SEEKS: (),
+    on_a_timer.UNCOMMITTED: ("join", "leave"),
+    by_batch.IN_FLIGHT: ("leave",),
+    buffering.KEEPS_ON: ("join", "join"),
+    by_batch.EARLY: ("kill",),
+    by_batch.LATE_OUTPUTS: ("kill",),
+    by_batch.BY_ITSELF: ("kill",),
+    in_threads.SHARED: ("kill",),
+    anew.UNCLOSED: (),
+    with_state.SWALLOWS: (),
+    buffering.IGNORES_LOSS: (),
+}
+"""Fault -> what must happen for it to show; the cheapest first."""
+_LEAST_MS, _MOST_MS = 6000, 9000
+"""Of a session: short, because a kill rests for it, and long enough for a busy machine."""
+_FIRST_S, _LAST_S = 0.5, 4.0
+"""When the next step begins, after the group is stable."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run: a client's service with a fault, or its twin, under a seed."""
+
+    client: str
+    name: str
+    is_planted: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a play was judged.
+
+    Args:
+        value: The verdict.
+        laws: Those that were broken.
+        reasons: Why the verdict is unknown, or the run gave up.
+        steps: What happened.
+        is_right: The fault was found by its name; the twin was true.
+    """
+
+    play: Play
+    value: bool | None
+    laws: tuple[str, ...]
+    reasons: tuple[str, ...]
+    steps: tuple[str, ...]
+    seconds: float
+    is_right: bool
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a seed draws.
+
+    Args:
+        delays_s: When each step begins, after the group is stable.
+    """
+
+    scenario: Scenario
+    partitions: int
+    session_ms: int
+    delays_s: tuple[float, ...]
+
+
+def drawn(name: str, seed: int) -> Course:
+    """The course of a seed for a fault: the same for each client, and for the twin."""
+    chance, fault = random.Random(f"{name} {seed}"), FAULTS[name]
+    partitions, rate_per_s = chance.choice((3, 4, 6)), chance.choice((70, 100, 130))
+    if name == buffering.IGNORES_LOSS:
+        partitions, steps = 6, [replace(step, actions=tuple(map(_at_work, step.actions))) for step in fault.steps]
+    else:
+        steps = list(_drawn_steps(chance, NEEDS[name], kills=not fault.exactly_once))
+    scenario = Scenario("drawn", "a drawn course", tuple(steps), rate_per_s=rate_per_s)
+    delays_s = tuple(round(chance.uniform(_FIRST_S, _LAST_S), 2) for _ in steps)
+    return Course(scenario, partitions, chance.randrange(_LEAST_MS, _MOST_MS), delays_s)
+
+
+def _at_work(action: Action) -> Action:
+    return PauseAtWork(action.member) if isinstance(action, Pause) else action
+
+
+def _drawn_steps(chance: random.Random, needed: Sequence[str], *, kills: bool) -> Iterator[Step]:
+    """Two or three members join; then what is needed, and one event more, in any order. One member always stays."""
+    running = [f"m{number}" for number in range(1, chance.randint(2, 3) + 1)]
+    yield Step(f"{len(running)} join", tuple(map(Join, running)))
+    events = [*needed, chance.choice(("join", "leave", "kill") if kills else ("join", "leave"))]
+    chance.shuffle(events)
+    count = len(running)
+    for event in events:
+        if event == "join" or len(running) == 1:
+            count += 1
+            running.append(f"m{count}")
+            yield Step(f"m{count} joins", (Join(running[-1]),))
+        if event != "join":
+            gone = running.pop(chance.randrange(len(running)))
+            yield Step(f"{gone}: {event}", (Leave(gone) if event == "leave" else Kill(gone),))
+
+
+def played(play: Play, broker: Broker, folder: Path) -> Outcome:
+    """Play and judge; `folder` gets the service's program and the history."""
+    began, fault, course = time.monotonic(), FAULTS[play.name], drawn(play.name, play.seed)
+    worker = folder / "worker.py"
+    timeouts = re.compile(r"(?<=BATCH = )10_000, 1000\b")
+    program, times = timeouts.subn(f"{course.session_ms}, {course.session_ms // 10}", fault.programs[play.client])
+    assert times == 1, "the service sets its session in another way"
+    worker.write_text(program, "utf-8")
+    words = (sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{output}")
+    service = Service((*words, play.name if play.is_planted else SOUND), exactly_once=fault.exactly_once)
+    what = of_service(course.scenario, {f"{folder.name}-orders": course.partitions}, output=(f"{folder.name}-done", 2))
+    delays_s = iter(course.delays_s)
+    with Sandbox(broker.connection) as sandbox:
+        ran = run_scenario(
+            what, broker, folder / "history", "run", sandbox=sandbox, group=f"g-{folder.name}", service=service,
+            timeout_s=fault.timeout_s if play.is_planted else 90,
+            on_step=lambda *_: time.sleep(next(delays_s)),  # when the next step comes is what is drawn
+        )  # fmt: skip
+    verdict = judged(ran).verdict
+    laws = tuple(sorted({violation.law for violation in verdict.violations}))
+    reasons = tuple(filter(None, (*verdict.unknown, ran.gave_up)))
+    law = fault.otherwise.get(play.client, fault.found_by)
+    if not play.is_planted:
+        is_right = verdict.value is True
+    elif law:
+        is_right = law in laws
+    else:
+        is_right = verdict.value is None and any(fault.unknown in reason for reason in verdict.unknown)
+    steps = tuple(step.name for step in what.steps)
+    return Outcome(play, verdict.value, laws, reasons, steps, round(time.monotonic() - began, 1), is_right)
+
+
+def plays(seeds: Iterable[int], names: Iterable[str] = NEEDS, clients: Iterable[str] = CLIENTS) -> Iterator[Play]:
+    """Each fault and its twin, of each client that can have it, seed by seed."""
+    asked, there = list(names), list(clients)
+    for seed in seeds:
+        for name in asked:
+            for client in (client for client in there if client in FAULTS[name].programs):
+                for is_planted in (True, False) if (client, name) != CHANCY else (True,):
+                    yield Play(client, name, is_planted, seed)
+
+
+def outcomes(
+    asked: Iterable[Play], broker: Broker, folder: Path, at_once: int = 3, until: float | None = None
+) -> Iterator[Outcome]:
+    """Play some at a time on one broker; each gets a folder in `folder`. `until`: none begins later (`time.time`)."""
+
+    def one(number: int, play: Play) -> Outcome | None:
+        if until is not None and time.time() > until:
+            return None
+        own = folder / f"p{number}-{play.seed}"
+        own.mkdir()
+        try:
+            return played(play, broker, own)
+        except Exception:
+            traceback.print_exc()
+            return Outcome(play, None, (), (traceback.format_exc(limit=1).splitlines()[-1],), (), 0, is_right=False)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        running = [pool.submit(one, number, play) for number, play in enumerate(asked)]
+        for done in as_completed(running):
+            if (outcome := done.result()) is not None:
+                yield outcome
+
+
+def main() -> None:
+    """Play what is asked for, and print a line for each play."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0..19", help="FIRST..LAST")
+    parser.add_argument("--faults", default=",".join(NEEDS), help="names, with commas in between")
+    parser.add_argument("--clients", default=",".join(CLIENTS))
+    parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--for-s", type=float, help="begin no play later than after so many seconds")
+    parser.add_argument("--keep", type=Path, help="folder for histories; by default a temporary one")
+    asked = parser.parse_args()
+    first, last = map(int, asked.seeds.split(".."))
+    until = None if asked.for_s is None else time.time() + asked.for_s
+    chosen = plays(range(first, last + 1), asked.faults.split(","), asked.clients.split(","))
+    with tempfile.TemporaryDirectory() as temporary, start_broker() as broker:
+        folder = asked.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for outcome in outcomes(chosen, broker, folder, asked.at_once, until):
+            print(json.dumps(asdict(outcome)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
