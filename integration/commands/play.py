@@ -153,10 +153,11 @@ def run(  # a parameter per option of the command line
         ),
     ] = None,
     records: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="With --service: each line is the value of one record, in turn (default: small JSON objects).",
+            help="With --service: each line is the value of one record, in turn; or module:function, which makes the "
+            "value, or key and value, of an id (default: small JSON objects).",
         ),
     ] = None,
     output: Annotated[
@@ -170,6 +171,14 @@ def run(  # a parameter per option of the command line
     exactly_once: Annotated[
         bool, typer.Option("--exactly-once", help="With --output: no record may have more than one output.")
     ] = False,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="With --output: tells the id of an output's record (default: it is looked for in value, key and "
+            "headers).",
+        ),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -190,7 +199,9 @@ def run(  # a parameter per option of the command line
         asked = Asked(
             name, tuple(assignor or ()), client, out, seed, events_topic, minutes, timeout_s, confirm, png,
             tuple(require or ()), common.as_json,
-            AskedService(service, replicas, tuple(topic or ()), group, records, tuple(env or ()), output, exactly_once),
+            AskedService(
+                service, replicas, tuple(topic or ()), group, records, tuple(env or ()), output, exactly_once, match
+            ),
             surge, grace, sizes,
         )  # fmt: skip
         return play(where, asked) if seeds is None else play_seeds(where, asked, seeds)

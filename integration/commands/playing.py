@@ -29,6 +29,7 @@ from ..history import History
 from ..members.group import Stable
 from ..members.service import PATIENCE_S
 from ..recording import run_folder
+from ..records.sender import Values
 from ..registry import assignor_named
 from ..report import ci_summary
 from ..report.replicas_view import replica_lines
@@ -183,7 +184,8 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         for given in asked.assignors:
             assignor_named(given)
         known_laws(asked.require)
-        group, service, values = what.name, None, []
+        group, service = what.name, None
+        values: Values = []
         served, replicas = asked.service.given, asked.service.replicas
         rolled = what is SCENARIOS["roll"]
         what = orchestrated(

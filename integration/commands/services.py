@@ -9,6 +9,8 @@ from pathlib import Path
 from kafka_assignors.errors import ConfigError
 
 from ..members.service import MOST_PARTITIONS, Asking, Service, is_topic, service_of
+from ..records.own import is_function, maker, matcher
+from ..records.sender import Values
 
 _ASKING = Asking("--service", "--env NAME=…", "on an existing broker it may only read what the run makes")
 
@@ -21,10 +23,11 @@ class AskedService:
     replicas: int | None
     topics: tuple[str, ...]
     group: str | None
-    records: Path | None
+    records: str | None
     environment: tuple[str, ...]
     output: str | None = None
     exactly_once: bool = False
+    match: str | None = None
 
     @property
     def given(self) -> bool:
@@ -71,7 +74,8 @@ class AskedService:
 
         Raises:
             ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where
-                the broker is, on an existing one its group and topics, with faults of the network its name.
+                the broker is, on an existing one its group and topics, with faults of the network its name. The
+                function that matches outputs isn't found.
         """
         for text in self.environment:
             if "=" not in text[1:]:
@@ -83,7 +87,8 @@ class AskedService:
                 f"--service {self.command!r}: on an existing broker it may only write what the run makes; "
                 f"{_ASKING.adding('{output}')}"
             )
-        return replace(service, exactly_once=self.exactly_once)
+        match = None if self.match is None else matcher("--match", self.match)
+        return replace(service, exactly_once=self.exactly_once, match=match)
 
     def group_named(self, default: str) -> str:
         """The group of the service.
@@ -117,33 +122,44 @@ class AskedService:
         """The topic of its outputs, and its partition count; None: outputs are not judged.
 
         Raises:
-            ConfigError: The text isn't NAME:PARTITIONS, the values of the records are the user's, so that an output
-                can't be told to be of one of them, or a promise is made without an output.
+            ConfigError: The text isn't NAME:PARTITIONS, the values of the records are lines of a file, so that an
+                output can't be told to be of one of them, or a promise is made without an output.
         """
         if self.output is None:
             if self.exactly_once:
                 raise ConfigError("--exactly-once needs --output NAME:PARTITIONS, the topic of the outputs")
+            if self.match is not None:
+                raise ConfigError(f"--match {self.match} needs --output NAME:PARTITIONS, the topic of the outputs")
             return None
-        if self.records is not None:
+        if self.records is not None and not self._makes_records:
             raise ConfigError(
-                f"--output {self.output} needs the harness's own records, whose ids are looked for in the outputs; "
+                f"--output {self.output} needs records with an id, which is looked for in the outputs, and lines of a "
+                "file have none; give --records module:function, which puts the id that it gets into a record, or "
                 f"remove --records {self.records}"
             )
         return _topic("--output", self.output)
 
-    def values(self) -> list[bytes]:
-        """The lines of the file of records; empty without one.
+    @property
+    def _makes_records(self) -> bool:
+        """Whether a function makes the records, and no file has them."""
+        return self.records is not None and is_function(self.records) and not Path(self.records).exists()
+
+    def values(self) -> Values:
+        """The lines of the file of records, or what makes them; empty without one.
 
         Raises:
-            ConfigError: It can't be read, or has no line.
+            ConfigError: The file can't be read, or has no line; the function isn't found, or makes no records.
         """
         if self.records is None:
             return []
+        if self._makes_records:
+            return maker("--records", self.records)
         try:
-            lines = self.records.read_bytes().splitlines()
+            lines = Path(self.records).read_bytes().splitlines()
         except OSError as error:
             raise ConfigError(
-                f"--records {self.records}: {error.strerror}; name a file with the value of one record per line"
+                f"--records {self.records}: {error.strerror}; name a file with the value of one record per line, or a "
+                "function of yours as module:function"
             ) from error
         if not lines:
             raise ConfigError(f"--records {self.records} has no line; write the value of one record into each")
@@ -153,7 +169,7 @@ class AskedService:
         """The options beside the command that are given, each with its value."""
         single = (
             ("--replicas", self.replicas), ("--group", self.group), ("--records", self.records),
-            ("--output", self.output),
+            ("--output", self.output), ("--match", self.match),
         )  # fmt: skip
         repeated = (("--topic", self.topics), ("--env", self.environment))
         return [

@@ -27,6 +27,7 @@ from ..errors import HarnessError
 from ..processes.child import ChildProgram
 from ..proxy import WireTap
 from ..recorder.kafka_assignors_recorder import FILE, GROUP, LOG
+from ..records.own import Matcher
 from .config import CONFLUENT_CONSUMER, RECORDED, MemberConfig
 from .process import MemberProcess
 
@@ -79,11 +80,13 @@ class Service:
             ``{replica}`` (the member's name) and ``{output}`` are replaced, also in `environment`.
         environment: Variables beside those of this process.
         exactly_once: Whether it promises exactly one output per record; else at least one.
+        match: Tells the id of the record that an output is of; None: the output has it.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
+    match: Matcher | None = None
 
     def takes(self, *names: str) -> bool:
         """Whether command or environment have one of these names in braces."""

@@ -35,6 +35,7 @@ from ..history.author import AUTHOR
 from ..recording import RunFile
 from ..registry import partitioner_named, settings_of_partitioner
 from ..topics import Topics
+from .own import Maker, Matcher
 from .placement_rules import required_partition, rule_name
 
 HEADER = "partitioner"
@@ -52,19 +53,26 @@ Counts = dict[str, dict[int, int]]
 class Record(NamedTuple):
     """One record to send. Only the partitioner ``explicit`` uses its `partition`, the requested one.
 
-    A `value` of its own has no id; None: ours, with an id.
+    A `value` of its own has no id; a function makes it, or key and value, of the id; None: ours, with an id.
     """
 
     topic: str
     key: bytes | None = None
     partition: int | None = None
-    value: bytes | None = None
+    value: bytes | Maker | None = None
 
 
-def numbered(number: int, topics: Sequence[str], values: Sequence[bytes] = (), keys: int = KEYS) -> Record:
+Values = Sequence[bytes] | Maker
+"""Of records: in turn, or made of each id."""
+
+
+def numbered(number: int, topics: Sequence[str], values: Values = (), keys: int = KEYS) -> Record:
     """The record with this number, from 0: topics and `values` take turns, and every fourth record has no key."""
     key = None if number % 4 == 3 else b"key-%d" % (number % keys)
-    return Record(topics[number % len(topics)], key, value=values[number % len(values)] if values else None)
+    topic = topics[number % len(topics)]
+    if callable(values):
+        return Record(topic, key, value=values)
+    return Record(topic, key, value=values[number % len(values)] if values else None)
 
 
 @dataclass
@@ -136,6 +144,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
     committed: bool = False,
     timeout_s: float = _TIMEOUT_S,
     senders: Collection[str] = (),
+    match: Matcher | None = None,
 ) -> ReadBack:
     """Read topics from their first record to their current end, and write an event per record.
 
@@ -148,9 +157,11 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
         timeout_s: Limit for the time without a record, e.g. while a transaction is open.
         senders: The `Sender.id` or `Sent.sender` of those whose records' ids are looked for anywhere in values, keys
             and headers. Empty: in the field ``id`` of values.
+        match: Tells the id of a record instead.
 
     Raises:
         ConfigError: A topic does not exist.
+        HarnessError: `match` raises, or returns no text.
         BrokerUnreachable: No broker answers.
         NotDrained: The end was not reached, and no record came within `timeout_s`.
     """
@@ -188,7 +199,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
             for tp, records in polled.items():
                 for record in records:
                     if record.offset < ends[tp]:
-                        _take(writer, seen, record, wanted)
+                        _take(writer, seen, record, match or wanted)
             # The position also passes control records and compacted offsets, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
@@ -206,7 +217,7 @@ class Sender:
         rate_per_s: Records per second over all topics; records that the producer cannot keep up with are skipped.
         keys: Number of distinct keys; every fourth record has none.
         acks: `ALL` or `LEADER`: the replicas that must have a record before it counts as sent.
-        values: Of the records, in turn, and none has an id; empty: ours, with an id.
+        values: Of the records, in turn, and none has an id; or made of each id; empty: ours, with an id.
 
     Raises:
         ConfigError: `rate_per_s` or `keys` is not above 0, `topics` is empty, or `acks` is unknown.
@@ -225,7 +236,7 @@ class Sender:
         *,
         keys: int = KEYS,
         acks: str = ALL,
-        values: Sequence[bytes] = (),
+        values: Values = (),
     ) -> None:
         if rate_per_s <= 0 or keys <= 0 or not topics:
             raise ConfigError(f"a sender needs topics, a rate and keys, not {topics!r}, {rate_per_s!r} and {keys!r}")
@@ -390,8 +401,12 @@ class _Channel:
         if record.partition is not None:
             ours["partition"] = record.partition
         self._chosen = None
+        value: Any = ours if record.value is None else record.value
+        if callable(value):
+            made = value(value_id)
+            key, value = made if isinstance(made, tuple) else (record.key, made)
+            record = record._replace(key=key)
         try:
-            value = ours if record.value is None else record.value
             future = self._producer.send(record.topic, value=value, key=record.key, headers=self._headers)
         except Exception as error:
             self._note(record, error)
@@ -466,13 +481,16 @@ class _Channel:
         per_partition[answer.partition] = per_partition.get(answer.partition, 0) + 1
 
 
-def _take(writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[bytes] | None) -> None:
+def _take(writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[bytes] | Matcher | None) -> None:
     name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
     fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     fields["partitioner"] = name
     if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
         fields["author"] = json.loads(author)
-    value_id = _value_id(record.value) if wanted is None else _id_within(record, wanted)
+    if callable(wanted):
+        value_id = wanted(record)
+    else:
+        value_id = _value_id(record.value) if wanted is None else _id_within(record, wanted)
     writer.write("read_back", value_id=value_id, **fields)
     seen.records += 1
     per_partition = seen.counts.setdefault(name, {}).setdefault(record.topic, {})

@@ -20,7 +20,7 @@ from ..members.group import MemberGroup, Stable
 from ..members.service import JOIN_MS, Service
 from ..proxy import Applied, FaultProxy, WireTap
 from ..records import Sender, read_back
-from ..records.sender import ALL, LEADER
+from ..records.sender import ALL, LEADER, Values
 from ..topics.sandbox import Sandbox
 from . import actions as do
 from .catalogue import STEP_S, Scenario, Step
@@ -59,7 +59,7 @@ def run_scenario(  # options of one run, given by name
     timeout_s: float = STEP_S,
     for_s: float | None = None,
     service: Service | None = None,
-    values: Sequence[bytes] = (),
+    values: Values = (),
 ) -> ScenarioRun:
     """Run the scenario. It ends early if the group does not become stable after a step.
 
@@ -75,7 +75,7 @@ def run_scenario(  # options of one run, given by name
         timeout_s: Limit for each step, and for the group to consume everything at the end.
         for_s: No step begins later; None: all steps are run.
         service: Its processes are the members, and the scenario is `of_service`. None: members of the harness.
-        values: Of the records that are sent, in turn; empty: the sender's own.
+        values: Of the records that are sent, in turn, or made of each id; empty: the sender's own.
 
     Raises:
         NotSupported: The scenario has network faults and the broker has no listener for a proxy, or the scenario needs
@@ -130,7 +130,11 @@ def run_scenario(  # options of one run, given by name
                     members.end_members()  # what they have not sent yet, they send before they end
                 senders = () if service is None or stage.sender is None else (stage.sender.id,)
                 outputs = [scenario.output]
-                read_back(broker.connection, folder, run, outputs, committed=True, timeout_s=timeout_s, senders=senders)
+                match = None if service is None else service.match
+                read_back(
+                    broker.connection, folder, run, outputs,
+                    committed=True, timeout_s=timeout_s, senders=senders, match=match,
+                )  # fmt: skip
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)
         except HarnessError as error:  # the verdict over this history isn't true

@@ -46,6 +46,7 @@ RUN_BY = {
     ("docs/harness.md", "Members of other clients"): "packaging/test_harness_page.py",
     ("docs/harness.md", "Records"): "packaging/test_harness_page.py",
     ("docs/service.md", "Your own service"): "packaging/test_harness_page.py",
+    ("docs/service.md", "Records and outputs of your own"): "integration/live/test_own_records.py",
     ("docs/service.md", "In pytest"): "packaging/test_harness_page.py",
     ("docs/reading-the-report.md", "In Python"): "packaging/test_harness_page.py",
     ("docs/scenarios.md", "Faults of one member's network"): "integration/proxy/test_proxy.py",

@@ -6,12 +6,13 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.commands.services import AskedService
+from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.service import Service
 
@@ -22,10 +23,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--replicas": {"replicas": 0},
     "--topic": {"topics": ("orders:3",)},
     "--group": {"group": ""},
-    "--records": {"records": Path("orders.txt")},
+    "--records": {"records": "orders.txt"},
     "--env": {"environment": ("REGION=eu",)},
     "--output": {"output": "done:3"},
     "--exactly-once": {"exactly_once": True},
+    "--match": {"match": "json:loads"},
 }
 
 
@@ -122,10 +124,13 @@ def test_an_output_is_a_topic_of_the_harness_records() -> None:
     assert replace(ASKED, output="done:3", exactly_once=True).output_topic() == ("done", 3)
     with pytest.raises(ConfigError, match=r"^--output 'done' is not NAME:PARTITIONS"):
         replace(ASKED, output="done").output_topic()
-    with pytest.raises(ConfigError, match=r"^--output done:3 needs the harness's own records, .*; remove --records f$"):
-        replace(ASKED, output="done:3", records=Path("f")).output_topic()
+    with pytest.raises(ConfigError, match=r"^--output done:3 needs records with an id, .* or remove --records f$"):
+        replace(ASKED, output="done:3", records="f").output_topic()
+    assert replace(ASKED, output="done:3", records="orders:made").output_topic() == ("done", 3)
     with pytest.raises(ConfigError, match=r"^--exactly-once needs --output NAME:PARTITIONS"):
         replace(ASKED, exactly_once=True).output_topic()
+    with pytest.raises(ConfigError, match=r"^--match orders:id_of needs --output NAME:PARTITIONS"):
+        replace(ASKED, match="orders:id_of").output_topic()
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
@@ -155,11 +160,11 @@ def test_without_options_no_service_plays() -> None:
 
 
 def test_the_words_of_the_options_are_those_that_were_typed() -> None:
-    asked = AskedService("w {bootstrap}", 4, ("a:1", "b:2"), "g", Path("f"), ("A=1",), "done:3", True)
+    asked = AskedService("w {bootstrap}", 4, ("a:1", "b:2"), "g", "f", ("A=1",), "done:3", True, "m:f")
 
     assert asked.words == [
         "--service", "w {bootstrap}", "--replicas", "4", "--group", "g", "--records", "f", "--output", "done:3",
-        "--topic", "a:1", "--topic", "b:2", "--env", "A=1", "--exactly-once",
+        "--match", "m:f", "--topic", "a:1", "--topic", "b:2", "--env", "A=1", "--exactly-once",
     ]  # fmt: skip
 
 
@@ -202,7 +207,7 @@ def test_each_line_of_a_file_is_the_value_of_a_record(tmp_path: Path) -> None:
     file = tmp_path / "orders.txt"
     file.write_bytes(b'{"cents": 100}\r\n\n\xff')
 
-    assert replace(ASKED, records=file).values() == [b'{"cents": 100}', b"", b"\xff"]
+    assert replace(ASKED, records=str(file)).values() == [b'{"cents": 100}', b"", b"\xff"]
     assert ASKED.values() == []
 
 
@@ -219,4 +224,89 @@ def test_a_file_of_records_that_has_none_is_named(tmp_path: Path, made: Any, wor
     file = tmp_path / "orders.txt"
     made(file)
     with pytest.raises(ConfigError, match=f"^--records {re.escape(str(file))}.*{words}"):
-        replace(ASKED, records=file).values()
+        replace(ASKED, records=str(file)).values()
+
+
+OWN = """
+import json
+
+def value(id): return json.dumps({"order": id})
+def pair(id): return "customer", id.encode()
+def keyless(id): return None, id
+def same(id): return b"same"
+def number(id): return 7
+def fails(id): raise LookupError("no such order")
+def order_of(record): return json.loads(record.value)["order"]
+def bytes_of(record): return record.key
+no_function = 7
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of the user's in the working directory, which is not on the path."""
+    name = f"own_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(OWN, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("function", "made"),
+    [
+        ("value", b'{"order": "s-1"}'),
+        ("pair", (b"customer", b"s-1")),
+        ("keyless", (None, b"s-1")),
+    ],
+)  # fmt: skip
+def test_a_function_makes_records_of_their_ids(function: str, made: Any, own: str) -> None:
+    path = list(sys.path)
+
+    make = replace(ASKED, records=f"{own}:{function}").values()
+
+    assert callable(make)
+    assert make("s-1") == made
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("same", "returns the same for two ids, and its records can't be told apart; put the id that it gets into"),
+        ("number", "returned int; return the record's value as text or bytes, or (key, value)"),
+        ("fails", "called with the id '00000000-0', it raised LookupError: no such order; it takes the id of a record"),
+        ("missing", "has no attribute 'missing'; name an importable function as module:function"),
+        ("no_function", "it is int and no function"),
+    ],
+)
+def test_a_function_that_makes_no_records_is_named(function: str, words: str, own: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--records {own}:{function}.*{re.escape(words)}"):
+        replace(ASKED, records=f"{own}:{function}").values()
+
+
+class Output(NamedTuple):
+    """A record of the output topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+
+
+def test_a_function_tells_whose_record_an_output_is_of(own: str) -> None:
+    def matched(function: str, output: Output) -> Any:
+        match = replace(ASKED, output="done:3", match=f"{own}:{function}").service(existing=False).match
+        assert match is not None
+        return match(output)
+
+    output = Output("done", 0, 5, b"s-2", b'{"order": "s-1"}')
+    assert matched("order_of", output) == "s-1"
+    assert matched("bytes_of", output) == "s-2"
+    assert matched("bytes_of", output._replace(key=None)) is None
+    with pytest.raises(HarnessError, match="it raised JSONDecodeError for the output at done-0, offset 5: "):
+        matched("order_of", output._replace(value=b"none"))
+    with pytest.raises(HarnessError, match="returned int for an output; return the id of the record"):
+        matched("order_of", output._replace(value=b'{"order": 7}'))
+    assert ASKED.service(existing=False).match is None
