@@ -63,7 +63,10 @@ def main(
     runs: Annotated[int | None, typer.Option(min=1, help="repetitions of each row (stops)")] = None,
     keep: Annotated[Path | None, typer.Option(help="folder for the history of each run (stops)")] = None,
     only: Annotated[
-        str | None, typer.Option(help="workloads, such as S1,S2,S3 (assignors), or groups, such as 3x12,5x60 (stops)")
+        str | None,
+        typer.Option(
+            help="workloads, such as S1,S2,S3 (assignors), groups, such as 3x12,5x60 (stops), or clients (recorder)"
+        ),
     ] = None,
     clients: Annotated[
         str | None, typer.Option(help="clients and assignors, such as ours/cooperative-sticky,java/range (stops)")
@@ -76,8 +79,8 @@ def main(
     given = {"runs": runs, "keep": keep, "only": only, "clients": clients}
     asked = {name: value for name, value in given.items() if value is not None}
     for option in asked:
-        if name not in (belong := ("assignors", "stops") if option == "only" else ("stops",)):
-            which = f"benchmark{'s' if len(belong) > 1 else ''} {' and '.join(belong)}"
+        if name not in (belong := ("assignors", "stops", "recorder") if option == "only" else ("stops",)):
+            which = f"benchmark{'s' if len(belong) > 1 else ''} {', '.join(belong)}"
             typer.echo(f"error: --{option} is only for the {which}, not {name}", err=True)
             raise typer.Exit(2)
     if name != "all":

@@ -10,8 +10,9 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from math import comb
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +21,10 @@ from uuid import uuid4
 from kafka import KafkaProducer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 
+from kafka_assignors.errors import UnknownName
 from kafka_assignors.integration import recorder
 from kafka_assignors.integration.broker import start_broker
-from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP
+from kafka_assignors.integration.recorder.kafka_assignors_recorder import FILE, GROUP, LOG
 from kafka_assignors.integration.recorder.kafka_assignors_recorder.kafka_python import wrap_consumer
 from kafka_assignors.integration.recorder.kafka_assignors_recorder.record import File, RecordedMember
 from kafka_assignors.integration.topics import create_topics
@@ -30,7 +32,7 @@ from kafka_assignors.integration.topics import create_topics
 from .result import Result, WrongAnswer, in_turns
 
 _RECORDS, _QUICK_RECORDS = 300_000, 60_000
-_TURNS, _QUICK_TURNS = 11, 11
+_TURNS, _QUICK_TURNS = 21, 11
 _VALUE, _BATCH, _PLACE = b"x" * 100, 500, TopicPartition("t", 0)
 _WITH, _WITHOUT = "recorder", "without"
 _BEGIN = """
@@ -56,7 +58,7 @@ _PROGRAMS = {
     "kafka-python": """
 from kafka import KafkaConsumer
 consumer = KafkaConsumer(
-    topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+    topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest"
 )
 if way == "poll":
     while read(sum(map(len, consumer.poll(timeout_ms=1000).values()))):
@@ -71,7 +73,7 @@ consumer.close()
     "confluent-kafka": """
 from confluent_kafka import Consumer
 consumer = Consumer(
-    {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
 )
 consumer.subscribe([topic])
 if way == "poll":
@@ -88,7 +90,7 @@ import asyncio
 from aiokafka import AIOKafkaConsumer
 async def main():
     consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest"
     )
     await consumer.start()
     if way == "getmany":
@@ -103,15 +105,25 @@ async def main():
 asyncio.run(main())
 """,
 }
-"""Services as users write them; each measures from its first record to its last one."""
+"""Services as users write them, at defaults but for the beginning; each measures from its first record to its last."""
 
 
-def run(quick: bool) -> Iterator[Result]:
+def run(quick: bool, only: str | None = None) -> Iterator[Result]:
     """``CLIENT/WAY``: one consumer reads small records, with the recorder and without, in turns.
 
     ``…/cpu``: CPU time of the whole process, the client's thread included. ``…/apart``: of the recorder's own calls, on
     records in memory, as a whole consumer's time varies by more than they take; of kafka-python alone.
+
+    Args:
+        quick: Fewer records.
+        only: Clients, with commas in between.
+
+    Raises:
+        UnknownName: No client has such a name.
     """
+    asked = list(_SERVICES) if only is None else only.split(",")
+    if strange := [name for name in asked if name not in _SERVICES]:
+        raise UnknownName("client", strange[0], _SERVICES)
     count, turns = (_QUICK_RECORDS, _QUICK_TURNS) if quick else (_RECORDS, _TURNS)
     with start_broker("jvm") as broker, tempfile.TemporaryDirectory() as name:
         topic = f"recorder-{uuid4().hex[:8]}"
@@ -120,7 +132,7 @@ def run(quick: bool) -> Iterator[Result]:
         for _ in range(count):
             producer.send(topic, _VALUE)
         producer.close()
-        for client, way in ((client, way) for client, ways in _SERVICES.items() for way in ways):
+        for client, way in ((client, way) for client in asked for way in _SERVICES[client]):
             if client == "kafka-python":
                 yield _apart(way, count, turns, Path(name))
             seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}
@@ -131,7 +143,25 @@ def run(quick: bool) -> Iterator[Result]:
             for clock, values in seconds.items():
                 ours, theirs = (1e6 * statistics.median(values[kind]) / count for kind in (_WITH, _WITHOUT))
                 raw = {"seconds": values, "count": count, "load": os.getloadavg()[0]}
-                yield Result(f"{client}/{way}/{clock}", ours, "us/record", _WITHOUT, theirs, raw=raw)
+                note = overhead(values[_WITH], values[_WITHOUT])
+                yield Result(f"{client}/{way}/{clock}", ours, "us/record", _WITHOUT, theirs, note, raw)
+
+
+def overhead(with_it: Sequence[float], without: Sequence[float]) -> str:
+    """How much longer a turn took with the recorder: the median of the turns' ratios, and where it lies (95 %).
+
+    The bounds are order statistics of the ratios: whatever their distribution, their median lies in between with at
+    least that probability (Conover 1999, "Practical Nonparametric Statistics", 3.2).
+    """
+    ratios = sorted(100 * (one / other - 1) for one, other in zip(with_it, without, strict=True))
+    count = len(ratios)
+    out = next(
+        (k for k in range(count // 2, 0, -1) if 2 * sum(comb(count, n) for n in range(k)) <= 0.05 * 2**count), None
+    )
+    bounds = (
+        "too few turns for bounds" if out is None else f"95 %: {ratios[out - 1]:+.1f} to {ratios[count - out]:+.1f}"
+    )
+    return f"{statistics.median(ratios):+.1f} % in {count} turns; {bounds}"
 
 
 class _Coordinator:
@@ -203,7 +233,11 @@ def _read(bootstrap: str, topic: str, count: int, client: str, way: str, kind: s
     record = folder / group
     environment = dict(os.environ)
     if kind == _WITH:
-        environment |= {FILE: str(record), GROUP: group, "PYTHONPATH": str(Path(recorder.__file__).parent)}
+        log = folder / "log"
+        log.touch()
+        environment |= {
+            FILE: str(record), GROUP: group, LOG: str(log), "PYTHONPATH": str(Path(recorder.__file__).parent),
+        }  # fmt: skip
     command = [sys.executable, "-c", _BEGIN + _PROGRAMS[client], bootstrap, topic, group, str(count), way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

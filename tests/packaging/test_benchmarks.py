@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from benchmarks import __main__ as command
 from benchmarks import result, summary
 from benchmarks.goals import GOALS, goal_of
+from benchmarks.recorder import overhead
 from benchmarks.result import Result
 from benchmarks.summary import Ran
 
@@ -80,3 +81,19 @@ def test_a_wrong_answer_fails_the_run(wrong: int, code: int, tmp_path: Path, mon
     assert said.exit_code == code, said.output
     assert ("WRONG: send: laws-broken: 1.0 runs, and 0 is right" in said.output) is bool(wrong)
     assert "left out: distinct (growth" in said.output
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        # of 11 the second and the tenth: 2 * (1 + 11) / 2 ** 11 = 1.2 %, and one further in 6.5 %
+        ([0.9, 1.01, *[1.02] * 7, 1.03, 1.5], "+2.0 % in 11 turns; 95 %: +1.0 to +3.0"),
+        # of 6 the first and the last: 2 / 2 ** 6 = 3.1 %
+        ([0.99, 1.0, 1.0, 1.0, 1.0, 1.04], "+0.0 % in 6 turns; 95 %: -1.0 to +4.0"),
+        ([1.0, 1.1, 1.2, 1.3, 1.4], "+20.0 % in 5 turns; too few turns for bounds"),
+    ],
+)
+def test_an_overhead_has_the_bounds_of_its_median(ratios: list[float], told: str) -> None:
+    without = [2.0 + number for number in range(len(ratios))]
+
+    assert overhead([ratio * other for ratio, other in zip(ratios, without, strict=True)], without) == told
