@@ -132,7 +132,7 @@ def run(quick: bool, only: str | None = None) -> Iterator[Result]:
         for _ in range(count):
             producer.send(topic, _VALUE)
         producer.close()
-        for client, way in ((client, way) for client in asked for way in _SERVICES[client]):
+        for client, way in [(one, way) for one in asked for way in _SERVICES[one]]:
             if client == "kafka-python":
                 yield _apart(way, count, turns, Path(name))
             seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}

@@ -123,6 +123,38 @@ class AiokafkaSubject(Subject):
             records.append((record.partition, record.offset, record.key))
         return records
 
+    def subscribe(self, topics: list[str], **more: Any) -> Any:
+        """Subscribe, and wait for the group: what comes next must not depend on when it answers."""
+
+        async def subscribed() -> Any:
+            answer = self.consumer.subscribe(topics, **more)
+            await self._settle(set(topics), more.get("listener"))
+            return answer
+
+        return self.wait(subscribed)
+
+    async def start(self) -> Any:
+        """Start the consumer; the same for what it has subscribed to before."""
+        answer = await self.consumer.start()
+        self.is_started = True
+        await self._settle(set(self.consumer.subscription()), None)
+        return answer
+
+    is_started = False
+
+    async def _settle(self, topics: set[str], listener: Any) -> None:
+        if not self.is_started or self.is_closed or not topics:
+            return
+        deadline = time.monotonic() + LIMIT_S / 3
+        while time.monotonic() < deadline and (
+            {tp.topic for tp in self.consumer.assignment()} != topics
+            or (listener is not None and self.group is not None and "assigned" not in self._names())
+        ):
+            await asyncio.sleep(0.02)
+
+    def _names(self) -> list[str]:
+        return [callback[0] for callback in self.callbacks]
+
     async def stop(self) -> Any:
         """Stop the consumer."""
         self.is_closed = True
@@ -162,9 +194,9 @@ def _looks(subject: AiokafkaSubject) -> Any:
 
 Calls = dict[str, Callable[[AiokafkaSubject], Any]]
 VALID: Calls = {
-    "subscribe": lambda s: s.at_once(lambda: s.consumer.subscribe([s.topic], listener=s.listener)),
-    "subscribe again": lambda s: s.at_once(lambda: s.consumer.subscribe([s.topic])),
-    "subscribe to both": lambda s: s.at_once(lambda: s.consumer.subscribe([s.topic, s.other], listener=s.listener)),
+    "subscribe": lambda s: s.subscribe([s.topic], listener=s.listener),
+    "subscribe again": lambda s: s.subscribe([s.topic]),
+    "subscribe to both": lambda s: s.subscribe([s.topic, s.other], listener=s.listener),
     "assign": lambda s: s.at_once(lambda: s.consumer.assign([s.first, s.second])),
     "unsubscribe": lambda s: s.at_once(lambda: s.consumer.unsubscribe()),
     "assignment": lambda s: s.consumer.assignment(),
@@ -180,7 +212,7 @@ VALID: Calls = {
     "stop": lambda s: s.wait(s.stop),
 }
 ONLINE: Calls = {
-    "start": lambda s: s.wait(s.consumer.start),
+    "start": lambda s: s.wait(s.start),
     "leave a block by an error": lambda s: s.wait(lambda: _with(s)),
     "seek beyond": lambda s: s.at_once(lambda: s.consumer.seek(s.first, 5000)),
     "seek to the beginning": lambda s: s.wait(lambda: s.consumer.seek_to_beginning()),
@@ -197,7 +229,6 @@ ONLINE: Calls = {
     "position": lambda s: s.wait(lambda: s.consumer.position(s.first), 3),
     "ends": lambda s: s.wait(lambda: s.consumer.end_offsets([s.first, s.second])),
     "offsets at a time": lambda s: s.wait(lambda: s.consumer.offsets_for_times({s.first: 0})),
-    "highwater": lambda s: s.consumer.highwater(s.second),
     "partitions": lambda s: s.consumer.partitions_for_topic(s.topic),
     "begin a transaction": lambda s: s.wait(lambda: s.produced("begin_transaction")),
     "send": lambda s: s.wait(lambda: s.produced("send_and_wait", s.outputs, b"output")).topic,

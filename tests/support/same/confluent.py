@@ -155,16 +155,40 @@ class ConfluentSubject(Subject):
 
     is_subscribed = False
 
-    def subscribe(self, topics: list[str]) -> Any:
-        """Subscribe with the callbacks of the draw."""
-        answer = self.consumer.subscribe(topics, **self.callbacks_of())
+    def subscribe(self, topics: list[str], **callbacks: Any) -> Any:
+        """Subscribe, and wait for the group: what comes next must not depend on when it answers."""
+        if self.is_subscribed and not self.is_offline:
+            self.unsubscribe()
+        answer = self.consumer.subscribe(topics, **callbacks)
         self.is_subscribed = True
+        self._settle(lambda: self.consumer.assignment())
         return answer
+
+    def unsubscribe(self) -> Any:
+        """Unsubscribe, and wait until the partitions are given up."""
+        answer = self.consumer.unsubscribe()
+        self.is_subscribed = False
+        self._settle(lambda: not self.consumer.assignment())
+        return answer
+
+    def _settle(self, is_done: Callable[[], object]) -> None:
+        deadline = time.monotonic() + LIMIT_S / 2
+        while not self.is_offline and time.monotonic() < deadline and not is_done():
+            self.consumer.poll(0)  # calls back, and fetches nothing yet
+            time.sleep(0.02)
+
+    def consume(self) -> Any:
+        """Consume one record, where there are partitions and no ends of them are told."""
+        if self.settings["eof"] or not self.consumer.assignment():
+            return None
+        return self.consumer.consume(1, 3.0)
 
     def commit_later(self) -> Any:
         """Commit, and poll until the callback has told its outcome; nothing is read meanwhile."""
-        answer = self.consumer.commit(asynchronous=True, offsets=[TopicPartition(self.topic, 0, 2)])
         assignment = self.consumer.assignment()
+        if self.is_subscribed and not assignment:
+            return None
+        answer = self.consumer.commit(asynchronous=True, offsets=[TopicPartition(self.topic, 0, 2)])
         self.consumer.pause(assignment)
         deadline = time.monotonic() + 3
         while time.monotonic() < deadline and self.settings["on_commit"] and not self.callbacks:
@@ -196,14 +220,14 @@ def _topics(subject: ConfluentSubject) -> Any:
 
 Calls = dict[str, Callable[[ConfluentSubject], Any]]
 VALID: Calls = {
-    "subscribe": lambda s: s.subscribe([s.topic]),
-    "subscribe again": lambda s: s.consumer.subscribe([s.topic]),
-    "subscribe to both": lambda s: s.subscribe([s.topic, s.other]),
+    "subscribe": lambda s: s.subscribe([s.topic], **s.callbacks_of()),
+    "subscribe again": lambda s: s.subscribe([s.topic]),
+    "subscribe to both": lambda s: s.subscribe([s.topic, s.other], **s.callbacks_of()),
     "assign": lambda s: s.consumer.assign([s.first, s.second]),
     "assign at an offset": lambda s: s.consumer.assign([TopicPartition(s.topic, 0, 4)]),
     "assign nothing": lambda s: s.consumer.assign([]),
     "unassign": lambda s: s.consumer.unassign(),
-    "unsubscribe": lambda s: s.consumer.unsubscribe(),
+    "unsubscribe": lambda s: s.unsubscribe(),
     "assignment": lambda s: s.consumer.assignment(),
     "position": lambda s: s.consumer.position([s.first]),
     "pause": lambda s: s.consumer.pause([s.first]),
@@ -222,7 +246,7 @@ ONLINE: Calls = {
     "read three": lambda s: s.read(3),
     "read two": lambda s: s.read(2),
     "read the rest": lambda s: s.read(RECORDS),
-    "consume one": lambda s: None if s.settings["eof"] else s.consumer.consume(1, 1.0),
+    "consume one": lambda s: s.consume(),
     "commit": lambda s: s.consumer.commit(asynchronous=False),
     "commit the last": lambda s: s.consumer.commit(message=s.last, asynchronous=False),
     "commit an offset": lambda s: s.consumer.commit(offsets=[TopicPartition(s.topic, 0, 2)], asynchronous=False),

@@ -15,10 +15,10 @@ from typing import Any
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
 from tests.support.places import ROOT
 
+from .subject import NOBODY
+
 CLIENTS = ("kafka_python", "confluent", "aiokafka")
 """The modules here that have a client's calls."""
-NOBODY = "127.0.0.1:1"
-"""Where no broker listens."""
 RECORDER = Path(recorder.__file__).parents[1]
 _VALID, _ONLINE, _INVALID = 3, 5, 2
 """How often a call of each table is drawn, one against the other."""

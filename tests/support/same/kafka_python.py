@@ -27,7 +27,6 @@ SETTINGS: Mapping[str, tuple[Any, ...]] = {
 }
 _FOREIGN = TopicPartition("nobody's", 7)
 _OFFLINE = {"api_version": (3, 0), "request_timeout_ms": 300, "fetch_max_wait_ms": 50}
-_NOBODY = "127.0.0.1:1"
 
 
 class OwnFault(Exception):
@@ -78,7 +77,7 @@ class KafkaPythonSubject(Subject):
             bootstrap_servers=address, group_id=self.group, auto_offset_reset=settings["reset"],
             enable_auto_commit=settings["auto"], auto_commit_interval_ms=600_000, heartbeat_interval_ms=500,
             session_timeout_ms=10_000, partition_assignment_strategy=[RangeAssignor()],
-            **(_OFFLINE if address == _NOBODY else {}),
+            **(_OFFLINE if self.is_offline else {}),
         )  # fmt: skip
         kind = settings["listener"]
         waits = kind in ("awaits", "commits")
@@ -89,7 +88,9 @@ class KafkaPythonSubject(Subject):
     def producer(self) -> Any:
         """A transactional producer, made when it is needed."""
         if self._producer is None:
-            self._producer = KafkaProducer(bootstrap_servers=self.address, transactional_id=f"{self.topic}-txn")
+            self._producer = KafkaProducer(
+                bootstrap_servers=self.address, transactional_id=f"{self.topic}-txn", max_block_ms=5000
+            )
         return self._producer
 
     def read(self, count: int) -> list[Any]:
@@ -126,7 +127,7 @@ class KafkaPythonSubject(Subject):
         """Close what the draw left open."""
         self.consumer.close()
         if self._producer is not None:
-            self._producer.close()
+            self._producer.close(timeout=2)
 
 
 def _with(subject: KafkaPythonSubject) -> None:
@@ -164,7 +165,6 @@ VALID: Calls = {
     "configuration": lambda s: {name: value for name, value in s.consumer.config.items() if name != "kafka_client"},
     "metrics": lambda s: sorted(s.consumer.metrics().get("consumer-coordinator-metrics", ())),
     "group metadata": lambda s: s.consumer.group_metadata(),
-    "highwater": lambda s: s.consumer.highwater(s.second),
     "close": lambda s: s.close(),
     "close without a commit": lambda s: s.close(autocommit=False),
     "leave a block by an error": _with,
@@ -210,6 +210,7 @@ INVALID: Calls = {
     "pause a foreign one": lambda s: s.consumer.pause(_FOREIGN),
     "pause a text": lambda s: s.consumer.pause("text"),
     "resume a foreign one": lambda s: s.consumer.resume(_FOREIGN),
+    "highwater of a foreign one": lambda s: s.consumer.highwater(_FOREIGN),
     "poll below": lambda s: s.consumer.poll(timeout_ms=-1),
     "poll a text": lambda s: s.consumer.poll(timeout_ms="long"),
     "poll no records": lambda s: s.consumer.poll(max_records=0),

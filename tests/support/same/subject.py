@@ -13,6 +13,8 @@ RECORDS = 12
 """Records in partition 0 of each draw's first topic; partition 1 and the second topic have none."""
 LIMIT_S = 20
 """Seconds until a call counts as one that does not end."""
+NOBODY = "127.0.0.1:1"
+"""Where no broker listens."""
 OWN, OTHER, NONE = "own", "another", "none"
 """The consumer's group: the one that is recorded, another, none."""
 _VARYING = (
@@ -44,7 +46,7 @@ class Subject:
 
     def __init__(self, address: str, group: str, topic: str, settings: Mapping[str, Any]) -> None:
         self.address, self.topic, self.other, self.outputs = address, f"{topic}-a", f"{topic}-b", f"{topic}-c"
-        self.settings = settings
+        self.settings, self.is_offline = settings, address == NOBODY
         self.group = {OWN: group, OTHER: f"{group}-other", NONE: None}[settings["group"]]
         self.callbacks: list[Any] = []
         self.is_closed = False
