@@ -14,7 +14,7 @@ import time
 import weakref
 
 from .calls import require
-from .record import MEMBER, SETTINGS, RecordedMember, by_partition, say
+from .record import MEMBER, SETTINGS, RecordedMember, runs_of, say
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ _CLIENT = "confluent-kafka"
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
 """librdkafka's, of the settings that are told."""
 _LATEST_S = 0.02
-"""Records that were handed out one by one are written after at most this time: the client may commit them by itself."""
+"""Records that were handed out one by one are written after at most this time: the client may commit them by itself,
+and the next poll may wait for long."""
 _METADATA = b"CGMDv2:"
 _COMMIT = ("message", "offsets", "async", "asynchronous")
 _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
 """Positional parameters."""
+_LACKS = object()
+"""In place of an argument that a call lacks."""
 _LIFE = "_kafka_assignors_life"
 """The attribute that holds the `_Life` of a consumer."""
 
@@ -50,13 +53,52 @@ def _size(part: Any) -> int:
     return len(part) if isinstance(part, (bytes, str)) else -1
 
 
-def _seen(messages: Iterable[Any]) -> list[Any]:
-    """The records among what a consumer returned; the others are errors."""
+def _runs(messages: Any) -> list[dict[str, Any]]:
+    """Contiguous runs of what a consumer returned; errors among them are left out.
+
+    A service may poll a million messages a second, so that what is done for each of them is done by C.
+    """
+    if messages and type(messages[0]) is _Seen:
+        return runs_of(messages)
+    if not messages:
+        return []
+    message_type = type(messages[0])  # its own methods are called five times as fast as those of each message
+    errors = list(map(message_type.error, messages))
+    if errors.count(None) < len(errors):
+        return _runs([message for message, error in zip(messages, errors) if error is None])  # noqa: B905 - Python 3.9
+    topics, partitions = list(map(message_type.topic, messages)), list(map(message_type.partition, messages))
+    count = len(messages)
+    if topics.count(topics[0]) == count and partitions.count(partitions[0]) == count:
+        return _runs_of_part((topics[0], partitions[0]), messages)
+    parts: dict[Any, list[Any]] = {}
+    for place, message in zip(zip(topics, partitions), messages):  # noqa: B905 - Python 3.9
+        parts.setdefault(place, []).append(message)
+    return [run for place, part in parts.items() for run in _runs_of_part(place, part)]
+
+
+def _runs_of_part(place: tuple[str, int], messages: list[Any]) -> list[dict[str, Any]]:
+    """Of one partition's records; most often there is one run."""
+    first, last, count = messages[0].offset(), messages[-1].offset(), len(messages)
+    if last - first + 1 != count:  # offsets of markers and of compacted records are missing
+        return runs_of([_Seen(message) for message in messages])
+    # Offsets of a partition ascend as a client hands them out, but for a seek, before which all is written.
+    message_type = type(messages[0])
+    count_bytes = sum(_sum(list(map(part, messages))) for part in (message_type.key, message_type.value))
     return [
-        message if isinstance(message, _Seen) else _Seen(message)
-        for message in messages
-        if isinstance(message, _Seen) or message.error() is None
-    ]
+        {
+            "topic": place[0], "partition": place[1], "first": first, "last": last, "count": count,
+            "bytes": count_bytes,
+        }
+    ]  # fmt: skip
+
+
+def _sum(parts: list[Any]) -> int:
+    """Of the sizes of keys or values."""
+    if parts.count(None) == len(parts):
+        return 0
+    if set(map(type, parts)) <= {bytes, type(None)}:
+        return sum(map(len, filter(None, parts)))
+    return sum(size for size in map(_size, parts) if size > 0)
 
 
 class _Life:
@@ -75,12 +117,13 @@ class _Group:
     """
 
     def __init__(self, file: File, settings: Any, *, plain: bool) -> None:
-        self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, _seen)
+        self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, _runs)
         self._settings, self._member_id, self.plain = settings, "", plain
         self._owned: set[Any] = set()
         self._sent: list[Any] = []  # commits of the service whose outcome is not known
         self._closed = False
         self.idle_ns = 0  # when a poll last returned nothing
+        self.is_awake = False  # the thread that writes: it will write what is pending
         self.waiting, self._over = threading.Event(), threading.Event()
         threading.Thread(target=self._write_soon, name="kafka-assignors recorder", daemon=True).start()
 
@@ -88,6 +131,7 @@ class _Group:
         """Write the records that wait, as long as the consumer is there."""
         while self.waiting.wait() and not self._over.wait(_LATEST_S):
             self.waiting.clear()
+            self.is_awake = False  # before it writes: what comes then wakes it again
             self.member.guarded(self.member.flush)
 
     def end(self) -> None:
@@ -236,12 +280,6 @@ def _subscribes(args: Any, kwargs: Any) -> dict[str, Any] | None:
     return named if all(callable(given) for name, given in named.items() if name != "topics") else None
 
 
-def _is_plain(args: Any, kwargs: Any) -> bool:
-    """Whether a poll has no argument but a number of seconds: with others the client may raise."""
-    given = kwargs.get("timeout") if kwargs else args[0] if args else 0
-    return len(args) + len(kwargs) <= 1 and type(given) in (float, int)
-
-
 class _Recording:
     """Stands before the client's Consumer, and records what passes between it and the service.
 
@@ -290,30 +328,6 @@ class _Recording:
         named["on_lost"] = _rebalancing(group, "lost", on_lost)
         return client.subscribe(**named)
 
-    def poll(self, *args: Any, **kwargs: Any) -> Any:
-        client: Any = super()
-        group = getattr(self, MEMBER, None)
-        if group is None:
-            return client.poll(*args, **kwargs)
-        member = group.member
-        message = client.poll(0) if member.pending and _is_plain(args, kwargs) else None
-        if message is None:
-            member.guarded(member.flush)  # before it waits
-            message = client.poll(*args, **kwargs)
-        if message is None:
-            group.idle_ns = time.monotonic_ns()
-            return None
-        pending = member.pending
-        if group.plain:
-            pending.append(message)
-        elif message.error() is None:
-            pending.append(_Seen(message))  # now: a subclass may replace key and value
-        if len(pending) >= member.limit:
-            member.guarded(member.check)
-        if pending and not group.waiting.is_set():
-            group.waiting.set()
-        return message
-
     def consume(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
         group = getattr(self, MEMBER, None)
@@ -322,7 +336,7 @@ class _Recording:
         group.member.guarded(group.member.flush)
         messages = client.consume(*args, **kwargs)
         if messages:
-            group.member.guarded(lambda: group.member.hand_out(by_partition(_seen(messages))))
+            group.member.guarded(lambda: group.member.tell("consume", offsets=_runs(messages)))
         else:
             group.idle_ns = time.monotonic_ns()
         return messages
@@ -376,6 +390,39 @@ class _Recording:
             return client.close(self, *args, **kwargs)
 
 
+def _polling(original: Any) -> Any:
+    """The client's poll, recorded: little is done here, as a service may poll a million messages a second."""
+
+    def poll(self: Any, timeout: Any = _LACKS, /, *more: Any, **named: Any) -> Any:
+        if more or named or timeout is _LACKS:
+            given = more if timeout is _LACKS else (timeout, *more)
+            message = original(self, *given, **named)
+        else:  # most often; half the time of the line above
+            message = original(self, timeout)
+        try:
+            group = self._kafka_assignors_member
+        except AttributeError:  # it is in another group
+            return message
+        member = group.member
+        if message is None:
+            group.idle_ns = time.monotonic_ns()
+            member.guarded(member.flush)
+            return None
+        pending = member.pending
+        if group.plain:
+            pending.append(message)
+        elif message.error() is None:
+            pending.append(_Seen(message))  # now: a subclass may replace key and value
+        if len(pending) >= member.limit:
+            member.guarded(member.check)
+        if not group.is_awake and pending:
+            group.is_awake = True
+            group.waiting.set()
+        return message
+
+    return poll
+
+
 def _exit(self: Any, *args: object) -> Any:
     client: Any = super(_Recording, self)
     with _closing(self):
@@ -404,7 +451,8 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
     """Replace confluent-kafka's Consumer by a subclass that records; its own methods can't be changed."""
     client = module.Consumer
     methods = {name: method for name, method in vars(_Recording).items() if callable(method)}
-    require(client, [*methods, "consumer_group_metadata"], _CLIENT)
+    require(client, [*methods, "poll", "consumer_group_metadata"], _CLIENT)
+    methods["poll"] = _polling(client.poll)
     if hasattr(client, "__exit__"):  # since 2.13
         methods["__exit__"] = _exit
     looks = {name: functools.wraps(getattr(client, name))(method) for name, method in methods.items()}

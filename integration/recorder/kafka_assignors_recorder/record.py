@@ -104,21 +104,23 @@ class RecordedMember:
         file: Where the events go.
         client: The client's package.
         read_id: Returns the member id, "" without one. It must not keep the client's objects alive.
-        seen: Pending records -> the same with topic, partition, offset and serialized sizes.
+        runs: Makes the runs of pending records, as `runs_of` does.
         pending: Records that were handed out one by one and are not written yet.
         limit: The number of pending records at which `check` is called.
         generation: The generation that was adopted last.
     """
 
     def __init__(
-        self, file: File, client: str, read_id: Callable[[], str], seen: Callable[[Any], Any] = lambda records: records
+        self, file: File, client: str, read_id: Callable[[], str], runs: Callable[[Any], Any] | None = None
     ) -> None:
-        self._file, self._client, self._read_id, self._seen = file, client, read_id, seen
+        self._file, self._client, self._read_id, self._runs = file, client, read_id, runs or runs_of
         self._number, self._pid = file.number(), os.getpid()
         self.generation, self._member_id = -1, ""
         self._started = self._failed = False
         self._given_up: set[Any] = set()
         self.pending: Any = []
+        self._condensed: list[dict[str, Any]] = []
+        self._last_runs: dict[Any, dict[str, Any]] = {}
         self.limit = self._step = 1
         self._checked_ns = self._flushed_ns = self._last_ns = 0
 
@@ -214,22 +216,39 @@ class RecordedMember:
             self._step = min(_STEP, 2 * self._step)
         if now_ns - self._flushed_ns > _FLUSH_NS:
             self.flush()
+        elif len(self.pending) >= _STEP:
+            with self._file.lock:
+                self._condense()
         self.limit = len(self.pending) + self._step
 
     def flush(self) -> None:
         """Write the records that were handed out one by one."""
-        if not self.pending:
+        if not self.pending and not self._condensed:
             return
         with self._file.lock:
-            records = self.pending[:]
-            del self.pending[: len(records)]  # in place: the thread that reads may add to it now
+            self._condense()
+            runs, self._condensed, self._last_runs = self._condensed, [], {}
             self.limit = self._step
             self._flushed_ns = time.monotonic_ns()
             if self._pid != (pid := os.getpid()):  # those of the parent, which writes them itself
                 self._pid = pid
-            elif records and self._started:
-                parts = by_partition(self._seen(records))
-                self._write("consume", {"offsets": [run for part in parts for run in _runs(part)]})
+            elif runs and self._started:
+                self._write("consume", {"offsets": runs})
+
+    def _condense(self) -> None:
+        """Keep runs in place of records, which would leave no room in the processor's cache for the service."""
+        records = self.pending[:]
+        del self.pending[: len(records)]  # in place: the thread that reads may add to it now
+        for run in self._runs(records):
+            place = run["topic"], run["partition"]
+            before = self._last_runs.get(place)
+            if before is not None and before["last"] + 1 == run["first"]:
+                before["last"] = run["last"]
+                before["count"] += run["count"]
+                before["bytes"] += run["bytes"]
+            else:
+                self._last_runs[place] = run
+                self._condensed.append(run)
 
     def _write(self, kind: str, fields: Any, since_ns: int | None = None) -> None:
         # The id is empty after the membership is lost, but the events of that loss belong to the old id.
@@ -260,6 +279,11 @@ def by_partition(records: Any) -> list[list[Any]]:
     for record in records:
         parts.setdefault(_PARTITION(record), []).append(record)
     return list(parts.values())
+
+
+def runs_of(records: Any) -> list[dict[str, Any]]:
+    """Contiguous runs of records of any partitions."""
+    return [run for part in by_partition(records) for run in _runs(part)]
 
 
 def _runs(records: Any) -> Iterator[dict[str, Any]]:
