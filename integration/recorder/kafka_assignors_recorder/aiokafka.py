@@ -122,8 +122,15 @@ def wrap_fetcher(module: Any) -> None:
     async def next_record(self: Any, *args: Any, **kwargs: Any) -> Any:
         record = await one_original(self, *args, **kwargs)
         member = getattr(self._subscriptions, MEMBER, None)
-        if member is not None:
-            member.guarded(_hand_out_one, member, record)
+        if member is None:
+            return record
+        # This much for every record: appending is all.
+        pending = member.pending
+        if not pending:
+            member.guarded(_write_soon, member)
+        pending.append(record)
+        if len(pending) >= member.limit:
+            member.guarded(member.check)
         return record
 
     cls.fetched_records, cls.next_record = fetched_records, next_record
@@ -138,9 +145,5 @@ def wrap_consumer(module: Any) -> None:
         setattr(cls, name, recorded_async(getattr(cls, name), _seeking, of_consumer))
 
 
-def _hand_out_one(member: RecordedMember, record: Any) -> None:
-    member.pending.append(record)
-    if len(member.pending) >= member.limit:
-        member.check()
-    if len(member.pending) == 1:
-        asyncio.get_running_loop().call_later(_LATEST_S, member.guarded, member.flush)
+def _write_soon(member: RecordedMember) -> None:
+    asyncio.get_running_loop().call_later(_LATEST_S, member.guarded, member.flush)

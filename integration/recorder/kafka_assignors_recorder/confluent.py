@@ -399,9 +399,8 @@ def _polling(original: Any) -> Any:
             message = original(self, *given, **named)
         else:  # most often; half the time of the line above
             message = original(self, timeout)
-        try:
-            group = self._kafka_assignors_member
-        except AttributeError:  # it is in another group
+        group = getattr(self, MEMBER, None)
+        if group is None:
             return message
         member = group.member
         if message is None:

@@ -6,7 +6,7 @@ import functools
 
 from .calls import recorded
 from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
-from .record import RecordedMember
+from .record import MEMBER, RecordedMember
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -160,9 +160,8 @@ def wrap_consumer(module: Any) -> None:
     @functools.wraps(next_original)
     def following(self: Any) -> Any:
         record = next_original(self)
-        try:
-            member = self._coordinator._kafka_assignors_member
-        except AttributeError:
+        member = getattr(self._coordinator, MEMBER, None)
+        if member is None:
             return record
         # This much for every record: appending is all.
         pending = member.pending

@@ -25,7 +25,10 @@ _FLUSH_NS = 20_000_000
 """Records that are handed out quickly one by one are written together: those of at most about this time."""
 _STEP = 64
 """Their rate is checked after at most this many records; slow ones are written one by one."""
+_CHUNK = 256
+"""So many that wait become runs: with fewer a run takes longer per record, more leave no room in the cache."""
 _PARTITION = operator.attrgetter("topic", "partition")
+_TOPIC, _NUMBER = operator.attrgetter("topic"), operator.attrgetter("partition")
 _SIZES = operator.attrgetter("serialized_key_size"), operator.attrgetter("serialized_value_size")
 
 
@@ -216,7 +219,7 @@ class RecordedMember:
             self._step = min(_STEP, 2 * self._step)
         if now_ns - self._flushed_ns > _FLUSH_NS:
             self.flush()
-        elif len(self.pending) >= _STEP:
+        elif len(self.pending) >= _CHUNK:
             with self._file.lock:
                 self._condense()
         self.limit = len(self.pending) + self._step
@@ -273,7 +276,10 @@ def _rows(partitions: Any) -> list[dict[str, Any]]:
 
 def by_partition(records: Any) -> list[list[Any]]:
     """The records of each partition, in their order."""
-    if len(set(map(_PARTITION, records))) < 2:
+    if not records:
+        return []
+    count, topics, numbers = len(records), list(map(_TOPIC, records)), list(map(_NUMBER, records))
+    if topics.count(topics[0]) == count and numbers.count(numbers[0]) == count:
         return [records]
     parts: dict[Any, list[Any]] = {}
     for record in records:
