@@ -27,7 +27,6 @@ from ..errors import HarnessError
 from ..processes.child import ChildProgram
 from ..proxy import WireTap
 from ..recorder.kafka_assignors_recorder import FILE, GROUP, LOG
-from ..records.own import Matcher
 from .config import CONFLUENT_CONSUMER, RECORDED, MemberConfig
 from .process import MemberProcess
 
@@ -86,7 +85,7 @@ class Service:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
-    match: Matcher | None = None
+    match: Callable[[Any], str | None] | None = None
 
     def takes(self, *names: str) -> bool:
         """Whether command or environment have one of these names in braces."""
