@@ -33,6 +33,7 @@ _METADATA = b"CGMDv2:"
 _COMMIT = ("message", "offsets", "async", "asynchronous")
 _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
 """Positional parameters."""
+_NONE = type(None)
 _LACKS = object()
 """In place of an argument that a call lacks."""
 _LIFE = "_kafka_assignors_life"
@@ -64,7 +65,7 @@ def _runs(messages: Any) -> list[dict[str, Any]]:
         return []
     message_type = type(messages[0])  # its own methods are called five times as fast as those of each message
     errors = list(map(message_type.error, messages))
-    if errors.count(None) < len(errors):
+    if set(map(type, errors)) != {_NONE}:  # an error of the client can't be compared with None
         return _runs([message for message, error in zip(messages, errors) if error is None])  # noqa: B905 - Python 3.9
     topics, partitions = list(map(message_type.topic, messages)), list(map(message_type.partition, messages))
     count = len(messages)
@@ -94,9 +95,10 @@ def _runs_of_part(place: tuple[str, int], messages: list[Any]) -> list[dict[str,
 
 def _sum(parts: list[Any]) -> int:
     """Of the sizes of keys or values."""
-    if parts.count(None) == len(parts):
+    types = set(map(type, parts))
+    if types == {_NONE}:
         return 0
-    if set(map(type, parts)) <= {bytes, type(None)}:
+    if types <= {bytes, _NONE}:
         return sum(map(len, filter(None, parts)))
     return sum(size for size in map(_size, parts) if size > 0)
 

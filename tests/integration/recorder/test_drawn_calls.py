@@ -23,7 +23,7 @@ GROUP = "g-recorded"
 
 def rows_of(record: Path) -> list[dict[str, Any]]:
     """What the recorder wrote."""
-    files = sorted(record.parent.glob(f"{record.name}.*"))
+    files = sorted(record.parent.glob(f"{record.name}-*"))
     return [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
 
 
@@ -78,7 +78,7 @@ def played(client: str, seeds: range, broker: Broker, folder: Path) -> list[dict
     """Play the draws of these seeds on a broker with the recorder and without it at the same time, and compare."""
     name = f"{client[0]}{uuid.uuid4().hex[:8]}"
     runs = {run: [draw(client, seed, f"{name}-{run}-{seed}", online=True) for seed in seeds] for run in ("x", "y")}
-    record = folder / f"record-{seeds.start}"
+    record = folder / f"record-of-{seeds.start}"
     with Sandbox(broker.connection, f"{name}-") as sandbox, ThreadPoolExecutor(2) as pool:
         topics = [one["topic"] for draws in runs.values() for one in draws]
         sandbox.make({f"{topic}-{part}": count for topic in topics for part, count in (("a", 2), ("b", 1), ("c", 1))})

@@ -309,7 +309,7 @@ INVALID: Calls = {
     "an unknown attribute": lambda s: s.consumer.nothing,
     "an attribute of its own": lambda s: setattr(s.consumer, "nothing", 1),
     "a copy": lambda s: None if s.is_waiting else copy.copy(s.consumer),
-    "an unknown setting": lambda s: type(s.consumer)({"nothing": 1}),
+    "an unknown setting": lambda s: Consumer({"nothing": 1}),
     "no settings": lambda s: Consumer(),
     "settings of text": lambda s: Consumer("text"),
     "a wrong callback in the settings": lambda s: Consumer({**s.config, "on_commit": 7}),

@@ -13,6 +13,8 @@ RECORDS = 12
 """Records in partition 0 of each draw's first topic; partition 1 and the second topic have none."""
 LIMIT_S = 20
 """Seconds until a call counts as one that does not end."""
+END = "the end"
+"""The last call of each draw."""
 NOBODY = "127.0.0.1:1"
 """Where no broker listens."""
 OWN, OTHER, NONE = "own", "another", "none"
@@ -97,7 +99,7 @@ class Subject:
 def drawn_calls(names: Iterable[str], table: Mapping[str, Callable[[Any], Any]]) -> Iterator[tuple[str, Any]]:
     """The calls of a draw, and at last the end."""
     yield from ((name, table[name]) for name in names)
-    yield "the end", lambda subject: subject.end()
+    yield END, lambda subject: subject.end()
 
 
 def make_calls(kind: type[Subject], table: Mapping[str, Callable[[Any], Any]]) -> None:
