@@ -98,8 +98,9 @@ class ConfluentSubject(Subject):
     def shown(self, value: Any) -> str:
         """A value as text; of a message, what it has."""
         if isinstance(value, Message):
-            place = value.topic(), value.partition(), value.offset(), value.key(), value.value()
-            return f"Message {self.shown(value.error())} {place!r}"
+            if value.error() is not None:  # of which partition first is chance
+                return f"Message with {value.error()!r}"
+            return f"Message {(value.topic(), value.partition(), value.offset(), value.key(), value.value())!r}"
         if isinstance(value, bytes) and value.startswith(b"CGMD"):
             return f"metadata with {value.count(bytes(1))} ends"
         return super().shown(value)
@@ -148,9 +149,9 @@ class ConfluentSubject(Subject):
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 continue  # of which partition first is chance
             messages.append(message)
-            self.last = message
-            if error is None and message.offset() == RECORDS - 1:
+            if error is not None or message.offset() == RECORDS - 1:
                 break
+            self.last = message
         return messages
 
     is_subscribed = False

@@ -84,9 +84,15 @@ class Subject:
         signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
         try:
             outcome = ["returned", self.text(call(self))]
-        except BaseException as error:
-            cause, context = (type(other).__name__ for other in (error.__cause__, error.__context__))
-            outcome = ["raised", type(error).__name__, self.text(str(error)), cause, context]
+        except:  # noqa: E722 - confluent-kafka raises its KafkaError out of a poll, which is no BaseException
+            kind, error, _ = sys.exc_info()
+            others = (getattr(error, name, None) for name in ("__cause__", "__context__"))
+            outcome = [
+                "raised",
+                getattr(kind, "__name__", ""),
+                self.text(str(error)),
+                *(type(o).__name__ for o in others),
+            ]
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return [*outcome, self.callbacks]
