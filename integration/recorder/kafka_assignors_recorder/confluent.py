@@ -319,7 +319,9 @@ class _Recording:
     def subscribe(self, *args: Any, **kwargs: Any) -> Any:
         client: Any = super()
         group = getattr(self, MEMBER, None)
-        named = None if group is None else group.member.guarded(_subscribes, args, kwargs)
+        if group is None:
+            return client.subscribe(*args, **kwargs)
+        named = group.member.guarded(_subscribes, args, kwargs)
         if named is None:
             return client.subscribe(*args, **kwargs)
         callbacks = {name: named.get(name) for name in _SUBSCRIBE[1:]}
