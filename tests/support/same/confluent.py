@@ -6,10 +6,20 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, DeserializingConsumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    DeserializingConsumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.aio import AIOConsumer
+from confluent_kafka.error import ConsumeError
 
 from .subject import LIMIT_S, OTHER, OWN, RECORDS, Subject, make_calls
 
@@ -175,8 +185,21 @@ class ConfluentSubject(Subject):
     def _settle(self, is_done: Callable[[], object]) -> None:
         deadline = time.monotonic() + LIMIT_S / 2
         while not self.is_offline and time.monotonic() < deadline and not is_done():
-            self.consumer.poll(0)  # calls back, and fetches nothing yet
+            with suppress(ConsumeError):  # of a deserializing consumer, which comes at once or later
+                self.consumer.poll(0)  # calls back, and fetches nothing yet
             time.sleep(0.02)
+
+    def seek(self, offset: int) -> Any:
+        """Seek in the first partition, once its fetcher has begun."""
+        deadline = time.monotonic() + LIMIT_S / 4
+        while True:
+            try:
+                return self.consumer.seek(TopicPartition(self.topic, 0, offset))
+            except KafkaException as error:
+                is_early = error.args[0].code() == KafkaError._STATE and self.consumer.assignment()
+                if not is_early or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def consume(self) -> Any:
         """Consume one record, where there are partitions and no ends of them are told."""
@@ -242,8 +265,8 @@ VALID: Calls = {
 ONLINE: Calls = {
     "incremental assign": lambda s: s.consumer.incremental_assign([s.second]),
     "incremental unassign": lambda s: s.consumer.incremental_unassign([s.second]),
-    "seek": lambda s: s.consumer.seek(TopicPartition(s.topic, 0, 5)),
-    "seek beyond": lambda s: s.consumer.seek(TopicPartition(s.topic, 0, 5000)),
+    "seek": lambda s: s.seek(5),
+    "seek beyond": lambda s: s.seek(5000),
     "read three": lambda s: s.read(3),
     "read two": lambda s: s.read(2),
     "read the rest": lambda s: s.read(RECORDS),
