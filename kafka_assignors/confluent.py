@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .clients.confluent import BridgedConsumer
+from .clients.confluent import BridgedConsumer, TransactionalProducer
 
-__all__ = ["BridgedConsumer"]
+__all__ = ["BridgedConsumer", "TransactionalProducer"]

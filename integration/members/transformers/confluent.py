@@ -6,6 +6,8 @@ It also prints ``records_taken`` before a batch's outputs are made, ``transactio
 Since a node that restarts is missing from the metadata for a while, librdkafka 2.16.1 can wait for a coordinator that
 it has forgotten (librdkafka#5511), and ``send_offsets_to_transaction`` doesn't return at its time limit (#5456). Our
 member then goes on with a new producer, whose ``init_transactions`` aborts the open transaction and fences the old one.
+So it does after a commit or an abort that was slow or ran out of time: a late copy could end the next transaction
+(librdkafka#5423).
 """
 
 from __future__ import annotations
@@ -124,24 +126,27 @@ class _Batches:
         self._producer.begin_transaction()
         fields = {"offsets": rows, "transaction": number}
         headers = [(AUTHOR, author(self._config, number))]
+        ending = False
         try:
             for record in records:
                 self._producer.produce(self._config.output, record.value(), record.key(), headers=headers)
             time.sleep(self._work_s)
             say("transaction_ending", **fields)
             transactional(self._producer.send_offsets_to_transaction, due, self._membership)
+            ending = True
             transactional(self._producer.commit_transaction)
         except (KafkaException, CallOverdue) as error:
             say("offsets_committed", **fields, success=False, error=str(error))
-            self._abort(error)
+            self._abort(error, ending)
             self._rewind(due)
         else:
             say("offsets_committed", **fields, success=True)
 
-    def _abort(self, error: Exception) -> None:
+    def _abort(self, error: Exception, ending: bool) -> None:
+        """End a transaction that failed. `ending`: its commit was asked for, and may have been made."""
         from confluent_kafka import KafkaException
 
-        if isinstance(error, KafkaException):
+        if isinstance(error, KafkaException) and not (ending and error.args[0].retriable()):
             if not (error.args[0].txn_requires_abort() or error.args[0].retriable()):
                 raise error
             try:
@@ -204,16 +209,22 @@ def _producer(config: MemberConfig) -> Any:
     """A producer whose predecessor, if any, is fenced and its open transaction aborted."""
     from confluent_kafka import Producer
 
-    producer = Producer(
+    from kafka_assignors.confluent import TransactionalProducer
+
+    class Waiting(Producer):  # type: ignore[misc]
+        def init_transactions(self, timeout: float) -> None:
+            transactional(super().init_transactions, timeout_s=timeout)
+
+    return TransactionalProducer(
         {
             **config.connection().librdkafka(),
             "client.id": config.member,
             "transactional.id": config.transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-        }
+        },
+        Waiting,
+        init_timeout_s=TIMEOUT_S,
     )
-    transactional(producer.init_transactions)
-    return producer
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ Differences from a ``Consumer``:
 
 * Each process has two connections to the cluster, and both clients must support its security settings.
 * Commits go through the control plane, because the broker accepts none from the data plane, which is not a member. So
-  ``send_offsets_to_transaction`` of a confluent producer cannot fence it: no exactly-once across groups.
+  ``send_offsets_to_transaction`` of a confluent producer cannot fence it: no exactly-once across groups. For
+  transactions without offsets, `TransactionalProducer` is safe from a late commit.
 * The group's work runs during `poll` and `consume`. A rebalance may make them exceed their timeout. More than
   ``max.poll.interval.ms`` between two calls ends the membership, as with any consumer.
 * Settings are librdkafka's. Settings of the connection (addresses, TLS, SASL, ``oauth_cb``) and of the member are
@@ -40,10 +41,11 @@ from ...extras import install
 
 try:
     from .consumer import BridgedConsumer
+    from .transactions import TransactionalProducer
 except ImportError as error:
     raise ImportError(
         f"the bridge for confluent-kafka needs confluent-kafka 2.13 and kafka-python 3.0.12 or newer ({error}); "
         f"install them with: {install('confluent,kafka-python')}"
     ) from error
 
-__all__ = ["BridgedConsumer"]
+__all__ = ["BridgedConsumer", "TransactionalProducer"]
