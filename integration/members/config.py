@@ -60,8 +60,8 @@ class MemberConfig:
         output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
         consumer: Further settings, passed unchanged to the client.
         program: Executable and first arguments of a client that the harness doesn't know; see `verifiable_process`.
-        access: Its access to the cluster, by Java's names; None: plain text. It has secrets, so no file gets it: the
-            member reads it from its standard input (`handed_over`).
+        access: Its access to the cluster, as `Connection.portable`; None: plain text. It has secrets, so no file gets
+            it: the member reads it from its standard input (`handed_over`).
     """
 
     bootstrap: str

@@ -85,7 +85,7 @@ class MemberGroup(MemberFaults):
         self._connection = Connection.of(bootstrap)
         self.bootstrap, self.run = self._connection.bootstrap, run
         secured = self._connection.tls or self._connection.sasl
-        self._access = self._connection.java() if secured else None
+        self._access = self._connection.portable() if secured else None
         self._timeouts = {"session_timeout_ms": session_timeout_ms, "heartbeat_interval_ms": heartbeat_interval_ms}
         self._incarnations: dict[str, int] = {}
         self._owners: dict[TopicPartition, str] = {}

@@ -61,9 +61,10 @@ def java_command(
     else:
         _check_names("assignor of Java", config, JAVA_ASSIGNORS)
     logger = (f"-Dorg.slf4j.simpleLogger.logFile={log}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    flags = (*_FLAGS, *config.connection().java_options())
     if config.output is not None:
         program = transformer.arguments(config, _protocol_settings(config), properties, version)
-        return [str(java().executable), *_FLAGS, *logger, *program]
+        return [str(java().executable), *flags, *logger, *program]
     if not has_tools(version):
         raise JarError(
             f"a Java member of Kafka {version} can't run: its kafka-tools jar (VerifiableConsumer) is not published; "
@@ -71,7 +72,7 @@ def java_command(
         )
     class_path = os.pathsep.join(map(str, kafka_jars(version)))
     return [
-        *(str(java().executable), *_FLAGS, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
+        *(str(java().executable), *flags, *logger, "-cp", class_path, "org.apache.kafka.tools.VerifiableConsumer"),
         *_options(config, properties),
     ]
 
@@ -98,8 +99,10 @@ def _options(config: MemberConfig, properties: Path | StandardInput) -> list[str
             f"member {config.member!r}: VerifiableConsumer subscribes to one topic, not to "
             f"{len(config.topics)} ({', '.join(config.topics)})"
         )
+    connection = config.connection()
+    access = connection.portable() if config.client == VERIFIABLE else connection.java()
     settings: dict[str, Any] = {
-        **{name: value for name, value in config.connection().java().items() if name != "bootstrap.servers"},
+        **{name: value for name, value in access.items() if name != "bootstrap.servers"},
         "client.id": config.member,
         **({} if config.broker_assigned else {"heartbeat.interval.ms": config.heartbeat_interval_ms}),
         "retry.backoff.ms": 50,

@@ -8,6 +8,7 @@ only what it has observed: if a plain or encrypted request gets no answer, it tr
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import ssl
 import struct
@@ -20,7 +21,7 @@ from ..core.wire.primitives import Reader
 from ..errors import AccessRefused, ClusterError, ConfigError, KafkaAssignorsError, WireError
 from .rights import Right, refusal
 from .scram import Scram
-from .settings import Connection
+from .settings import OAUTHBEARER, Connection
 
 _METADATA, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 3, 17, 36
 _CORRELATION = 7
@@ -58,7 +59,8 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
     `timeout_s` is for all addresses together.
 
     Raises:
-        AccessRefused: The cluster refuses the certificate, the user or the protocol; one sentence.
+        AccessRefused: The cluster refuses the certificate, the user or the protocol, or nobody gives this client a
+            token; one sentence.
         ConfigError: An address is not ``host:port``.
         OSError: No connection, or no complete answer in time; if there are several addresses, it says what each did.
         ValueError: The answer is not Kafka's.
@@ -250,6 +252,9 @@ def _log_in(line: _Line, connection: Connection) -> None:
             f"{connection}: security.protocol={connection.protocol} is refused: no user logs in at this port; set "
             f"security.protocol={without}, or name the port for users"
         )
+    if mechanism == OAUTHBEARER:
+        _bear(line, connection)
+        return
     if mechanism == "PLAIN":
         _authenticate(line, connection, f"\0{user}\0{password}".encode())
         return
@@ -262,16 +267,41 @@ def _log_in(line: _Line, connection: Connection) -> None:
         raise AccessRefused(f"{connection}: login of user {user!r} by {mechanism} failed: {error}") from error
 
 
+def _bear(line: _Line, connection: Connection) -> None:
+    """Log in with a token. Source: RFC 7628, section 3: a refusal comes as JSON, and wants a last message."""
+    token = connection.tokens().token()
+    extensions = {**connection.grant.named_extensions, **token.extensions}
+    pairs = [("auth", f"Bearer {token.value}"), *extensions.items()]
+    message = f"n,,\x01{''.join(f'{name}={value}{chr(1)}' for name, value in pairs)}\x01"
+    code, answer = _exchange(line, message.encode())
+    if not code and not answer:
+        return
+    try:
+        status = json.loads(answer).get("status", "")
+    except (ValueError, AttributeError):
+        status = ""
+    reason = f" ({status})" if isinstance(status, str) and status.replace("_", "").isalpha() else ""
+    raise AccessRefused(
+        f"{connection}: the broker refuses the token of {connection.user!r}{reason}; check that the token's issuer, "
+        "audience and scope are those that this listener expects, that it can read the issuer's keys, and both clocks"
+    )
+
+
 def _authenticate(line: _Line, connection: Connection, message: bytes) -> bytes:
-    answer = line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(message)) + message)
-    read = Reader(answer, "answer")
-    code, _ = read.int16(), read.string_or_none()
+    code, answer = _exchange(line, message)
     if code:
         raise AccessRefused(
             f"{connection}: user {connection.username!r} is refused: the password is wrong, or the user is unknown for "
             f"sasl.mechanism={connection.mechanism}; correct sasl.jaas.config"
         )
-    return read.bytes_or_none() or b""
+    return answer
+
+
+def _exchange(line: _Line, message: bytes) -> tuple[int, bytes]:
+    """Send one SASL message; Kafka's error code and the broker's message."""
+    read = Reader(line.ask(_SASL_AUTHENTICATE, 0, struct.pack(">i", len(message)) + message), "answer")
+    code, _ = read.int16(), read.string_or_none()
+    return code, read.bytes_or_none() or b""
 
 
 def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerificationError) -> AccessRefused:

@@ -9,6 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..errors import ConfigError
+from .properties import Given
+
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/                      # blanks and comments
@@ -46,6 +49,27 @@ def parse(text: str) -> Login:
             raise ValueError(f'after {len(options)} options an entry is not name="value"; is a quote missing?')
         options[name[1]] = value[1]
     return Login(module[1], options)
+
+
+def read(given: Given, mechanism: str, options: str) -> Login:
+    """Parse a ``sasl.jaas.config`` of a mechanism. `options` is an example of them, for the message.
+
+    Raises:
+        ConfigError: It has another form, or another mechanism's module. The message has none of its values.
+    """
+    module = MODULES[mechanism]
+    try:
+        login = parse(given.value)
+    except ValueError as error:
+        raise ConfigError(
+            f"{given.where}: sasl.jaas.config can't be read: {error}. Write {module} required {options};"
+        ) from None
+    if login.module != module:
+        raise ConfigError(
+            f"{given.where}: sasl.jaas.config has the module {login.module}, and sasl.mechanism={mechanism} needs "
+            f"{module}"
+        )
+    return login
 
 
 def render(login: Login) -> str:
@@ -90,4 +114,5 @@ MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }

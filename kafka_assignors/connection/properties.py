@@ -22,6 +22,13 @@ class Line(NamedTuple):
     number: int
 
 
+class Given(NamedTuple):
+    """A setting's value, and its origin for messages."""
+
+    value: str
+    where: str
+
+
 def parse(text: str) -> list[Line]:
     r"""Parse a properties file, in its order. A key may occur several times; Java takes the last.
 

@@ -12,28 +12,36 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ..errors import ConfigError
 from . import jaas, properties, stores
+from .bearer import bearer_fields
 from .profiles import chosen, profiles_file
-from .settings import ALSO_READ, MECHANISMS, NAMES, NOT_OURS, PROTOCOLS, Connection
+from .properties import Given
+from .settings import ALSO_READ, MECHANISMS, NAMES, NOT_OURS, OAUTHBEARER, PROTOCOLS, Connection
 
 _REFERENCE = re.compile(r"\$\{([^}:]*):([^}]*)\}")
 _ENV_PROVIDER = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
 _MILLISECONDS = ("request_timeout", "reconnect_backoff", "reconnect_backoff_max", "idle")
 _FIELD = {name: field for field, row in NAMES.items() for name in (row.java, *row.librdkafka) if name is not None}
+_FIELD["sasl_oauth_token_provider"] = "token_function"  # the name in kafka-python and aiokafka
 _SECRET = {name for name, secret in ALSO_READ.items() if secret} | {
     name for row in NAMES.values() if row.secret for name in (row.java, *row.librdkafka) if name is not None
 }
 _REFUSED = {
-    "sasl.client.callback.handler.class": "it names a Java class, which Python can't run",
-    "sasl.login.callback.handler.class": "it names a Java class, which Python can't run",
+    "sasl.client.callback.handler.class": (
+        "it names a Java class, which Python can't run; a cloud's tokens come by sasl.mechanism=OAUTHBEARER and "
+        "oauth_cb=module:function"
+    ),
     "sasl.login.class": "it names a Java class, which Python can't run",
     "ssl.engine.factory.class": "it names a Java class, which Python can't run",
     "ssl.cipher.suites": "Java and OpenSSL use different cipher names; restrict ciphers at the broker",
     "security.providers": "it names Java classes, which Python can't load",
     "ssl.provider": "it names a Java class, which Python can't load",
+    "enable.sasl.oauthbearer.unsecure.jwt": "tokens without a signature prove nothing; name a token endpoint",
+    "sasl.oauthbearer.metadata.authentication.type": "give a function that asks the cloud: oauth_cb=module:function",
+    "sasl.oauthbearer.assertion.file": "clients here have a secret; give sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.assertion.private.key.file": "clients here have a secret; give sasl.oauthbearer.client.secret",
     "bootstrap.controllers": "controllers have no records; name brokers in bootstrap.servers",
 }
 # Every client here supports only TLS 1.2 and 1.3, and these settings only tell Java how to do so.
@@ -41,13 +49,21 @@ _NEEDLESS = {
     "ssl.protocol", "ssl.enabled.protocols", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm",
     "ssl.secure.random.implementation",
 }  # fmt: skip
-
-
-class _Given(NamedTuple):
-    """A setting's value, and its origin for messages."""
-
-    value: str
-    where: str
+# How Java renews a token and waits for its endpoint, and what only a broker checks.
+_OF_LOGIN = (
+    "sasl.login.refresh.", "sasl.login.retry.", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms",
+    "sasl.oauthbearer.jwks.", "sasl.oauthbearer.expected.", "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name",
+)  # fmt: skip
+_GSSAPI = (
+    "GSSAPI (Kerberos) is not supported: its tickets come from the system's Kerberos libraries, and confluent-kafka's "
+    "wheels are built without them; ask for a listener with SCRAM or OAUTHBEARER"
+)
+_AWS_MSK_IAM = (
+    "AWS_MSK_IAM is a Java class's; the same listener takes OAUTHBEARER: set sasl.mechanism=OAUTHBEARER, and "
+    "oauth_cb=module:function with a function that returns (token, expiry in seconds)"
+)
+_UNSUPPORTED = {"GSSAPI": _GSSAPI, "AWS_MSK_IAM": _AWS_MSK_IAM}
 
 
 def read_connection(
@@ -91,12 +107,12 @@ def read_connection(
                 f"--set {name}=… is a secret on the command line, where every user of this machine can read it; write "
                 f"--set '{name}=${{env:NAME}}' with the secret in the environment, or put it into the --config file"
             )
-        given[name] = _Given(value, "--set")
+        given[name] = Given(value, "--set")
     if bootstrap is not None:
         given = {n: g for n, g in given.items() if _FIELD.get(n) != "bootstrap"}
-        given["bootstrap.servers"] = _Given(bootstrap, "--bootstrap")
+        given["bootstrap.servers"] = Given(bootstrap, "--bootstrap")
     elif otherwise is not None and not any(_FIELD.get(name) == "bootstrap" for name in given):
-        given["bootstrap.servers"] = _Given(otherwise, "KAFKA_BOOTSTRAP")
+        given["bootstrap.servers"] = Given(otherwise, "KAFKA_BOOTSTRAP")
     return _connection(given, environment)
 
 
@@ -108,7 +124,7 @@ def from_settings(settings: Mapping[str, object], where: str = "configuration") 
     Raises:
         ConfigError: A setting is invalid.
     """
-    ours = {n: _Given(_text(v), where) for n, v in settings.items() if concerns_connection(n) and v is not None}
+    ours = {n: Given(_text(v), where) for n, v in settings.items() if concerns_connection(n) and v is not None}
     return _connection(ours, {})
 
 
@@ -147,9 +163,9 @@ def file_lines(path: Path, where: str | None = None, profile: str | None = None)
     return lines
 
 
-def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, _Given]:
+def _of_file(path: Path, where: str, profile: str | None = None) -> dict[str, Given]:
     lines = file_lines(path, where, profile)
-    return {line.key: _Given(line.value, f"{where}, line {line.number}") for line in lines}
+    return {line.key: Given(line.value, f"{where}, line {line.number}") for line in lines}
 
 
 def _require_ascii(data: bytes, line: properties.Line, where: str) -> None:
@@ -161,13 +177,13 @@ def _require_ascii(data: bytes, line: properties.Line, where: str) -> None:
         )
 
 
-def _connection(given: Mapping[str, _Given], environment: Mapping[str, str]) -> Connection:
+def _connection(given: Mapping[str, Given], environment: Mapping[str, str]) -> Connection:
     given = {
         name: _resolved(name, setting, environment) for name, setting in given.items() if not _provider(name, setting)
     }
     ignored = []
     for name, setting in given.items():
-        if name in NOT_OURS or name in _NEEDLESS:
+        if name in NOT_OURS or name in _NEEDLESS or name.startswith(_OF_LOGIN):
             ignored.append(name)
         elif name in _REFUSED:
             raise ConfigError(f"{setting.where}: {name} is not supported: {_REFUSED[name]}")
@@ -189,14 +205,14 @@ def _made(fields: Mapping[str, str], ignored: tuple[str, ...] = ()) -> Connectio
 
 
 def _unknown(name: str) -> str:
-    if name.startswith(("sasl.oauthbearer.", "sasl.kerberos.", "sasl.login.")):
-        return f"{name} belongs to OAUTHBEARER or GSSAPI, which are not supported; supported: {', '.join(MECHANISMS)}"
+    if name.startswith("sasl.kerberos."):
+        return f"{name} belongs to GSSAPI. {_GSSAPI}"
     near = difflib.get_close_matches(name, [*_FIELD, *ALSO_READ, *NOT_OURS, *_NEEDLESS], 2, 0.7)
     hint = f"did you mean {' or '.join(near)}?" if near else "Kafka clients have no such setting; remove it"
     return f"unknown setting {name!r}; {hint}"
 
 
-def _provider(name: str, given: _Given) -> bool:
+def _provider(name: str, given: Given) -> bool:
     """Whether the setting declares ``${env:…}`` to Java, which is not needed here."""
     if name == "config.providers":
         if given.value.strip() != "env":
@@ -209,7 +225,7 @@ def _provider(name: str, given: _Given) -> bool:
     return False
 
 
-def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Given:
+def _resolved(name: str, given: Given, environment: Mapping[str, str]) -> Given:
     def meant(match: re.Match[str]) -> str:
         kind, variable = match.groups()
         if kind != "env":
@@ -220,10 +236,10 @@ def _resolved(name: str, given: _Given, environment: Mapping[str, str]) -> _Give
             )
         return environment[variable]
 
-    return _Given(_REFERENCE.sub(meant, given.value), given.where)
+    return Given(_REFERENCE.sub(meant, given.value), given.where)
 
 
-def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
+def _fields(given: Mapping[str, Given]) -> dict[str, str]:
     """Field -> value, for settings that map to one field each."""
     fields: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -231,7 +247,7 @@ def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
         field = _FIELD.get(name)
         if field is None or field == "hostname_check":
             continue
-        value = setting.value if field in ("password", "key_password") else setting.value.strip()
+        value = setting.value if field in ("password", "key_password", "client_secret") else setting.value.strip()
         if field in fields and fields[field] != value:
             raise ConfigError(f"{setting.where}: {name} and {names[field]} set the same property; remove one")
         if field in _MILLISECONDS and not value.isdecimal():
@@ -246,15 +262,19 @@ def _fields(given: Mapping[str, _Given]) -> dict[str, str]:
     return fields
 
 
-def _security(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
+def _security(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
     """Fields that depend on several settings: the user, the trusted certificates, the client's certificate."""
     protocol = fields.get("protocol", "PLAINTEXT")
     if protocol not in PROTOCOLS:
         where = given["security.protocol"].where
         raise ConfigError(f"{where}: security.protocol={protocol} is not known; known: {', '.join(PROTOCOLS)}")
     for name, setting in given.items():
-        prefix = name.partition(".")[0]
-        if name in _NEEDLESS or (name == "ssl.endpoint.identification.algorithm" and not setting.value):
+        prefix = "sasl" if _FIELD.get(name) == "token_function" else name.partition(".")[0]
+        if (
+            name in _NEEDLESS
+            or name.startswith(_OF_LOGIN)
+            or (name == "ssl.endpoint.identification.algorithm" and not setting.value)
+        ):
             continue  # the empty one asks for nothing; Kafka's system tests write it into every file
         if (prefix == "sasl" and "SASL" not in protocol) or (prefix == "ssl" and not protocol.endswith("SSL")):
             raise ConfigError(
@@ -270,13 +290,27 @@ def _security(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[st
     return security_fields
 
 
-def _user(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
+def _user(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
     mechanism = fields.get("mechanism")
+    if mechanism in _UNSUPPORTED:
+        raise ConfigError(f"sasl.mechanism={mechanism}: {_UNSUPPORTED[mechanism]}")
     if mechanism not in MECHANISMS:
         problem = "is missing" if mechanism is None else f"{mechanism} is not supported"
         raise ConfigError(
             f"security.protocol={fields['protocol']}: sasl.mechanism {problem}; supported: {', '.join(MECHANISMS)}"
         )
+    if mechanism == OAUTHBEARER:
+        return bearer_fields(given, fields)
+    for name, setting in given.items():
+        if name == "sasl.login.callback.handler.class":
+            raise ConfigError(
+                f"{setting.where}: {name} is not supported: it names a Java class, which Python can't run"
+            )
+        if name.startswith("sasl.oauthbearer.") or _FIELD.get(name) == "token_function":
+            raise ConfigError(
+                f"{setting.where}: {name} has no effect with sasl.mechanism={mechanism}; set "
+                f"sasl.mechanism=OAUTHBEARER, or remove {name}"
+            )
     config = given.get("sasl.jaas.config")
     if config is None:
         for field in ("username", "password"):
@@ -290,18 +324,7 @@ def _user(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, s
         raise ConfigError(
             f"{config.where}: sasl.jaas.config and sasl.username, sasl.password both give credentials; remove one"
         )
-    try:
-        login = jaas.parse(config.value)
-    except ValueError as error:
-        raise ConfigError(
-            f"{config.where}: sasl.jaas.config can't be read: {error}. Write {jaas.MODULES[mechanism]} required "
-            'username="…" password="…";'
-        ) from None
-    if login.module != jaas.MODULES[mechanism]:
-        raise ConfigError(
-            f"{config.where}: sasl.jaas.config has the module {login.module}, and sasl.mechanism={mechanism} needs "
-            f"{jaas.MODULES[mechanism]}"
-        )
+    login = jaas.read(config, mechanism, 'username="…" password="…"')
     if missing := [option for option in ("username", "password") if not login.options.get(option)]:
         raise ConfigError(f"{config.where}: sasl.jaas.config has no {' and no '.join(missing)}")
     if odd := sorted(set(login.options) - {"username", "password"}):
@@ -309,7 +332,7 @@ def _user(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, s
     return {option: login.options[option] for option in ("username", "password")}
 
 
-def _trust(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
+def _trust(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
     ways = [n for n in ("ssl.truststore.location", "ssl.ca.location") if n in given]
     ways += [name for name in ("ssl.truststore.certificates", "ssl.ca.pem") if name in given]
     if len(ways) > 1:
@@ -322,7 +345,7 @@ def _trust(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, 
     return {"ca": stores.trusted(path, None if password is None else password.value, where)}
 
 
-def _shown(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, str]:
+def _shown(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
     _check_type(given, "keystore")
     identity: dict[str, str] = {}
     if (store := given.get("ssl.keystore.location")) is not None:
@@ -353,7 +376,7 @@ def _shown(given: Mapping[str, _Given], fields: Mapping[str, str]) -> dict[str, 
     return identity
 
 
-def _check_type(given: Mapping[str, _Given], store: str) -> None:
+def _check_type(given: Mapping[str, Given], store: str) -> None:
     """Reject an unsupported type of store; the contents decide which type it is."""
     setting = given.get(f"ssl.{store}.type")
     if setting is not None and setting.value.strip().upper() not in ("PEM", "PKCS12", "JKS"):
@@ -362,7 +385,7 @@ def _check_type(given: Mapping[str, _Given], store: str) -> None:
         )
 
 
-def _hostname_check(given: Mapping[str, _Given]) -> dict[str, str]:
+def _hostname_check(given: Mapping[str, Given]) -> dict[str, str]:
     verify = given.get("enable.ssl.certificate.verification")
     if verify is not None and verify.value.strip().lower() != "true":
         raise ConfigError(

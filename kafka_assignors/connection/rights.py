@@ -69,7 +69,7 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
         kind = next(resource for resource in _DENIED.values() if resource.lower() == words[1].replace("_", "").lower())
     if kind is None:
         return None
-    user = connection.username or "ANONYMOUS"
+    user = connection.user
     fitting = [right for right in rights if right.kind == kind]
     if kind == "Cluster" and not fitting:
         # A user without write permission on any topic gets no producer id, and a cluster authorization error (KIP-679).
@@ -83,7 +83,7 @@ def denied(connection: Connection, error: BaseException, *rights: Right) -> Acce
 
 def refusal(connection: Connection, right: Right) -> AccessRefused:
     """The message for a missing permission."""
-    user = connection.username or "ANONYMOUS"
+    user = connection.user
     return AccessRefused(
         f"{connection}: user {user!r} lacks the permission {right}; an administrator can grant it with: "
         f"{right.command(user, connection.bootstrap)}"

@@ -6,16 +6,22 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import ConfigError
 from . import jaas
+from .oauth import CachedTokens, Grant, aiokafka_provider, kafka_python_provider, oauth_cb, tokens
 from .properties import render
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = tuple(jaas.MODULES)
+OAUTHBEARER = "OAUTHBEARER"
+LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+"""Java's class that gets tokens from an endpoint, in all versions since 3.4."""
+_ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 class Name(NamedTuple):
@@ -43,6 +49,16 @@ NAMES: Mapping[str, Name] = {
     # Java has these two in sasl.jaas.config
     "username": Name(None, ("sasl.username",), "sasl_plain_username", "sasl_plain_username"),
     "password": Name(None, ("sasl.password",), "sasl_plain_password", "sasl_plain_password", secret=True),
+    # Java has the next four in sasl.jaas.config, Python all of these in the token provider
+    "client_id": Name(None, ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id")),
+    "client_secret": Name(
+        None, ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"), secret=True
+    ),
+    "scope": Name(None, ("sasl.oauthbearer.scope",)),
+    "extensions": Name(None, ("sasl.oauthbearer.extensions",)),
+    "token_endpoint": Name("sasl.oauthbearer.token.endpoint.url", ("sasl.oauthbearer.token.endpoint.url",)),
+    "token_function": Name(None, ("oauth_cb",), "sasl_oauth_token_provider", "sasl_oauth_token_provider"),
+    "token_argument": Name(None, ("sasl.oauthbearer.config",)),
     # Python has these five in ssl_context
     "ca": Name("ssl.truststore.certificates", ("ssl.ca.pem",)),
     "certificate": Name("ssl.keystore.certificate.chain", ("ssl.certificate.pem",)),
@@ -65,7 +81,9 @@ ALSO_READ = {
     "sasl.jaas.config": True, "ssl.truststore.location": False, "ssl.truststore.password": True,
     "ssl.truststore.type": False, "ssl.keystore.location": False, "ssl.keystore.password": True,
     "ssl.keystore.type": False, "ssl.ca.location": False, "ssl.certificate.location": False,
-    "ssl.key.location": False, "enable.ssl.certificate.verification": False,
+    "ssl.key.location": False, "enable.ssl.certificate.verification": False, "sasl.login.callback.handler.class": False,
+    "sasl.oauthbearer.method": False, "sasl.oauthbearer.grant.type": False,
+    "sasl.oauthbearer.jwt.retriever.class": False,
 }  # fmt: skip
 """Names that are read and converted to other fields -> whether the value is secret."""
 
@@ -105,6 +123,11 @@ class Connection:
         dns_lookup, request_timeout, reconnect_backoff, reconnect_backoff_max, idle: As in Java, times in
             milliseconds. None: each client's default.
         ignored: Names of given settings that are not about the connection.
+        token_endpoint, client_id, client_secret, scope: For OAUTHBEARER, an identity server's token endpoint and the
+            client's credentials there.
+        token_function, token_argument: For OAUTHBEARER, ``module:function`` that returns a token, and the text that
+            it gets.
+        extensions: SASL extensions beside the token, as ``name=value,…``.
     """
 
     bootstrap: str
@@ -123,6 +146,13 @@ class Connection:
     reconnect_backoff_max: str | None = None
     idle: str | None = None
     ignored: tuple[str, ...] = field(default=(), compare=False)
+    token_endpoint: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scope: str | None = None
+    token_function: str | None = None
+    token_argument: str | None = None
+    extensions: str | None = None
 
     @staticmethod
     def of(where: str | Connection) -> Connection:
@@ -139,7 +169,7 @@ class Connection:
 
     @property
     def sasl(self) -> bool:
-        """Whether the connection has a username and password."""
+        """Whether a user logs in."""
         return self.protocol.startswith("SASL")
 
     @property
@@ -148,43 +178,106 @@ class Connection:
         values = (getattr(self, name) for name, row in NAMES.items() if row.secret)
         return tuple(value for value in values if value)
 
+    @property
+    def user(self) -> str:
+        """Whom the broker knows this client as: the user's name, or the subject of the token if one was got."""
+        if self.mechanism == OAUTHBEARER:
+            return self.tokens().subject or self.client_id or str(self.token_function)
+        return self.username or "ANONYMOUS"
+
+    @property
+    def grant(self) -> Grant:
+        """The source of its tokens, for OAUTHBEARER."""
+        credentials = (self.token_endpoint, self.client_id, self.client_secret, self.scope)
+        return Grant(*credentials, self.token_function, self.token_argument or "", self.extensions)
+
+    def tokens(self) -> CachedTokens:
+        """Its tokens, for OAUTHBEARER; the same object for the same settings. ConfigError if they have no source."""
+        return tokens(self.grant)
+
     def at(self, bootstrap: str) -> Connection:
         """The same settings for other addresses."""
         return replace(self, bootstrap=bootstrap)
 
     def kafka_python(self) -> dict[str, Any]:
         """Configuration for kafka-python's clients."""
-        return self._python("python", self.bootstrap.split(","))
+        return self._python("python", self.bootstrap.split(","), kafka_python_provider)
 
     def aiokafka(self) -> dict[str, Any]:
         """Configuration for aiokafka's clients, which have no settings for DNS lookup and backoff."""
-        return self._python("aiokafka", self.bootstrap)
+        return self._python("aiokafka", self.bootstrap, aiokafka_provider)
 
-    def librdkafka(self) -> dict[str, str]:
-        """Configuration for confluent-kafka's clients."""
-        return {row.librdkafka[0]: self._settings()[name] for name, row in NAMES.items() if name in self._settings()}
+    def librdkafka(self) -> dict[str, Any]:
+        """Configuration for confluent-kafka's clients. librdkafka itself asks a token endpoint."""
+        values = self._settings()
+        config: dict[str, Any] = {row.librdkafka[0]: values[name] for name, row in NAMES.items() if name in values}
+        if self.token_function is not None:
+            config["oauth_cb"] = oauth_cb(self.tokens(), self.grant.named_extensions)
+            for name in ("token_argument", "extensions"):  # the function's result has both
+                config.pop(NAMES[name].librdkafka[0], None)
+        elif self.mechanism == OAUTHBEARER:
+            config["sasl.oauthbearer.method"] = "oidc"
+        return config
 
     def java(self) -> dict[str, str]:
-        """Configuration for Java's clients. Stores are inline PEM, so the client's host needs no files."""
+        """Configuration for Java's clients. Stores are inline PEM, so the client's host needs no files.
+
+        With a `token_endpoint`, a JVM also needs `java_options`.
+
+        Raises:
+            ConfigError: Tokens come from a function in Python, which Java can't call.
+        """
+        if self.token_function is not None:
+            raise ConfigError(
+                f"{self}: tokens come from {self.token_function}, a function in Python, which Java's clients and Spark "
+                "can't call; give them sasl.oauthbearer.token.endpoint.url with sasl.oauthbearer.client.id and "
+                "sasl.oauthbearer.client.secret"
+            )
+        return self._java()
+
+    def java_options(self) -> list[str]:
+        """Options of a JVM for `java`'s settings: since Kafka 4.0 it may only ask token endpoints that one names."""
+        return [] if self.token_endpoint is None else [f"-D{_ALLOWED_URLS}={self.token_endpoint}"]
+
+    def _java(self) -> dict[str, str]:
         values = self._settings()
         config = {row.java: values[name] for name, row in NAMES.items() if row.java is not None and name in values}
         if self.hostname_check == "none":
             config["ssl.endpoint.identification.algorithm"] = ""
-        if self.mechanism is not None:
-            options = {"username": self.username or "", "password": self.password or ""}
-            config["sasl.jaas.config"] = jaas.render(jaas.login(self.mechanism, options))
+        if self.mechanism is not None and self.token_function is None:
+            config["sasl.jaas.config"] = jaas.render(jaas.login(self.mechanism, self._login_options()))
+        if self.token_endpoint is not None:
+            config["sasl.login.callback.handler.class"] = LOGIN_HANDLER
         config |= {
             f"ssl.{store}.type": "PEM" for store, pem in (("truststore", self.ca), ("keystore", self.key)) if pem
         }
         return config
 
+    def _login_options(self) -> dict[str, str]:
+        if self.mechanism != OAUTHBEARER:
+            return {"username": self.username or "", "password": self.password or ""}
+        options = {"clientId": self.client_id or "", "clientSecret": self.client_secret or ""}
+        extensions = {f"extension_{name}": value for name, value in self.grant.named_extensions.items()}
+        return {**options, **({} if self.scope is None else {"scope": self.scope}), **extensions}
+
+    def portable(self) -> dict[str, str]:
+        """All settings as text that `read_connection` and `from_settings` read, in another process of ours, too.
+
+        They have Java's names; the function that gives tokens, which Java lacks, has librdkafka's.
+        """
+        if self.token_function is None:
+            return self._java()
+        values = self._settings()
+        names = ("token_function", "token_argument", "extensions")
+        return {**self._java(), **{NAMES[name].librdkafka[0]: values[name] for name in names if name in values}}
+
     def spark(self) -> dict[str, str]:
-        """Options for Spark's Kafka source and sink."""
+        """Options for Spark's Kafka source and sink. Raises as `java`."""
         return {f"kafka.{name}": value for name, value in self.java().items()}
 
     def properties(self) -> str:
         """A ``client.properties`` for `read_connection` and Java, including secrets: keep it private."""
-        return render(self.java())
+        return render(self.portable())
 
     @contextlib.contextmanager
     def file(self) -> Iterator[Path]:
@@ -218,13 +311,15 @@ class Connection:
         default = {f.name: f.default for f in fields(self)}
         return {n: str(v) for n in NAMES if (v := getattr(self, n)) is not None and v != default[n]}
 
-    def _python(self, client: str, bootstrap: object) -> dict[str, Any]:
+    def _python(self, client: str, bootstrap: object, provider: Callable[..., Any]) -> dict[str, Any]:
         config: dict[str, Any] = {
             getattr(NAMES[name], client): int(value) if value.isdecimal() and name not in _TEXT else value
             for name, value in self._settings().items()
             if getattr(NAMES[name], client) is not None
         }
         config["bootstrap_servers"] = bootstrap
+        if self.mechanism == OAUTHBEARER:
+            config["sasl_oauth_token_provider"] = provider(self.tokens(), self.grant.named_extensions)
         if self.tls:
             config["ssl_context"] = self.ssl_context()
         return config

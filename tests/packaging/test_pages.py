@@ -50,6 +50,7 @@ RUN_BY = {
     ("docs/service.md", "In pytest"): "packaging/test_harness_page.py",
     ("docs/reading-the-report.md", "In Python"): "packaging/test_harness_page.py",
     ("docs/scenarios.md", "Faults of one member's network"): "integration/proxy/test_proxy.py",
+    ("docs/secured-clusters.md", "Tokens (OAUTHBEARER)"): "connection/test_tokens.py",
     ("docs/transactions.md", "A new producer after a slow commit"): "integration/live/test_late_end_txn.py",
     ("docs/pipeline-tables.md", "In a notebook"): "pipeline/test_analyze.py",
     ("docs/assignors-without-history.md", "Assignors without history"): "packaging/test_pages.py",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from ...connection import from_settings
+from ...connection.oauth import CachedTokens, kafka_python_provider, of_answer
 from ...connection.read import concerns_connection
 from ...errors import ConfigError
 
@@ -114,7 +112,7 @@ def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str
     protocol = str(config.get("security.protocol", "PLAINTEXT")).upper()
     read_as, sasl_settings = protocol, dict[str, Any]()
     if protocol.startswith("SASL") and (own := {} if "sasl_mechanism" in control else _login(config)) is not None:
-        reaching = {name: value for name, value in reaching.items() if not name.startswith("sasl.")}
+        reaching = {name: value for name, value in reaching.items() if not name.startswith(("sasl.", "oauth_cb"))}
         read_as, sasl_settings = read_as.replace("SASL_", ""), own
     if "ssl_context" in control:
         reaching = {name: value for name, value in reaching.items() if not name.startswith(("ssl.", "enable.ssl."))}
@@ -129,48 +127,21 @@ def _reaching(config: Mapping[str, Any], control: Mapping[str, Any]) -> dict[str
 
 
 def _login(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """kafka-python's settings of a login other than username and password; None for the latter."""
+    """kafka-python's settings of a login that `kafka_assignors.connection` doesn't translate; None for all others."""
     mechanism = str(config.get("sasl.mechanism", config.get("sasl.mechanisms", ""))).upper()
-    if mechanism == "OAUTHBEARER":
-        if not callable(config.get("oauth_cb")):
+    if mechanism == "OAUTHBEARER" and str(config.get("sasl.oauthbearer.method", "default")).lower() != "oidc":
+        if not callable(ask := config.get("oauth_cb")):
             raise ConfigError(
-                "sasl.mechanism=OAUTHBEARER needs a callable oauth_cb, which serves both planes; kafka-python has no "
-                "sasl.oauthbearer.method and no enable.sasl.oauthbearer.unsecure.jwt: for these give "
+                "sasl.mechanism=OAUTHBEARER needs a callable oauth_cb, which serves both planes, or "
+                "sasl.oauthbearer.method=oidc with a token endpoint; for anything else give "
                 "control={'sasl_mechanism': 'OAUTHBEARER', 'sasl_oauth_token_provider': …}"
             )
-        provider = Tokens(config["oauth_cb"], str(config.get("sasl.oauthbearer.config", "")))
-        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": provider}
+        argument = str(config.get("sasl.oauthbearer.config", ""))
+        tokens = CachedTokens(lambda: of_answer(ask(argument), time.time(), "oauth_cb"), "oauth_cb")
+        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": kafka_python_provider(tokens, {})}
     if mechanism == "GSSAPI":
         raise ConfigError(
             "sasl.mechanism=GSSAPI isn't translated: give control={'sasl_mechanism': 'GSSAPI', "
             "'sasl_kerberos_service_name': …} for the control plane, which uses the ticket of the credential cache"
         )
     return None
-
-
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Adapt confluent-kafka's ``oauth_cb`` to kafka-python's token provider. Tokens are renewed before they expire.
-
-    `ask` is ``oauth_cb``: the text `config` (``sasl.oauthbearer.config``) -> token, expiry in seconds since the epoch,
-    optionally principal and extensions.
-    """
-
-    def __init__(self, ask: Callable[[str], Any], config: str, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self._ask, self._config, self._clock = ask, config, clock
-        self._lock = threading.Lock()
-        self._token, self._extensions, self._renew_at = "", dict[str, str](), 0.0
-
-    def token(self) -> str:
-        """The token; renewed after four fifths of its lifetime, as in librdkafka."""
-        with self._lock:
-            now = self._clock()
-            if now >= self._renew_at:
-                token, end, *more = self._ask(self._config)
-                self._token, self._renew_at = str(token), now + 0.8 * (float(end) - now)
-                self._extensions = dict(more[1]) if len(more) > 1 and more[1] else {}
-            return self._token
-
-    def extensions(self) -> dict[str, str]:
-        """The SASL extensions of the token."""
-        return self._extensions

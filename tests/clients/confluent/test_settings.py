@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from typing import Any
 
 import confluent_kafka
@@ -10,8 +11,8 @@ import pytest
 import trustme
 from kafka import KafkaConsumer
 
-from kafka_assignors.clients.confluent.settings import Tokens, planes
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.clients.confluent.settings import planes
+from kafka_assignors.errors import ClusterError, ConfigError
 
 BASE = {"bootstrap.servers": "a:1,b:2", "group.id": "billing"}
 SCRAM = {
@@ -86,11 +87,10 @@ def test_tls_by_pem_and_without_the_check_of_the_host_name(pem: str) -> None:
 
 def test_a_token_callback_serves_both_planes() -> None:
     asked: list[str] = []
-    now = 1000.0
 
     def give(config: str) -> tuple[str, float, str, dict[str, str]]:
         asked.append(config)
-        return f"token-{len(asked)}", now + 100, "ann", {"tenant": "7"}
+        return f"token-{len(asked)}", time.time() + 100, "ann", {"tenant": "7"}
 
     oauth = {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": give, "sasl.oauthbearer.config": "scope=x"}
     divided = planes({**BASE, "security.protocol": "SASL_PLAINTEXT", **oauth}, {})
@@ -98,13 +98,24 @@ def test_a_token_callback_serves_both_planes() -> None:
     assert divided.data["oauth_cb"] is give
     assert divided.control["security_protocol"] == "SASL_PLAINTEXT"
     assert divided.control["sasl_mechanism"] == "OAUTHBEARER"
-    assert isinstance(divided.control["sasl_oauth_token_provider"], Tokens)
-    tokens = Tokens(give, "scope=x", clock=lambda: now)
+    tokens = divided.control["sasl_oauth_token_provider"]
     assert [tokens.token(), tokens.token()] == ["token-1", "token-1"]
     assert tokens.extensions() == {"tenant": "7"}
-    now += 81
-    assert tokens.token() == "token-2"
-    assert asked == ["scope=x", "scope=x"]
+    assert asked == ["scope=x"]
+
+
+def test_a_token_endpoint_serves_both_planes() -> None:
+    oidc = {
+        "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token", "sasl.oauthbearer.client.id": "ann",
+        "sasl.oauthbearer.client.secret": "hunter2",
+    }  # fmt: skip
+    divided = planes({**BASE, **oidc}, {})
+
+    assert {name: divided.data[name] for name in oidc} == oidc
+    assert divided.control["sasl_mechanism"] == "OAUTHBEARER"
+    with pytest.raises(ClusterError, match=r"http://127.0.0.1:1/token doesn't answer"):
+        divided.control["sasl_oauth_token_provider"].token()
 
 
 def test_what_control_gives_is_not_translated() -> None:
