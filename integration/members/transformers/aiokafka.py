@@ -7,6 +7,9 @@ Its consumer (0.14.0: OffsetFetch up to version 3) can't ask for stable offsets 
 transaction are missing from the answer until the group's coordinator has the transaction's end. A commit returns before
 that, long before if a coordinator is restarting, and a successor would begin at the older offsets. Our member keeps its
 partitions until its committed offsets can be fetched.
+
+After a commit that took as long as the client's request timeout, it goes on with a new producer: aiokafka sent the
+commit again, and the first copy could end the next transaction (`docs/transactions.md`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from ..control import Control
 from . import TRANSACTION_TIMEOUT_MS, WORK_MS, author
 
 SETTLE_S = 0.02
+_REQUEST_TIMEOUT_MS = 40_000
+"""aiokafka's default."""
 
 
 class TransformingAioMember(AioMember):
@@ -42,9 +47,18 @@ class TransformingAioMember(AioMember):
         super().__init__(replace(config, consumer={"isolation_level": "read_committed", **given}), writer, control)
         self._numbers = count(1)
         self._producer: Any = None
+        self._given_up_s = float(config.connection().request_timeout or _REQUEST_TIMEOUT_MS) / 1000
 
     async def run(self) -> None:
         """Consume until SIGTERM, then leave the group. The producer starts before the member joins."""
+        await self._start()
+        try:
+            await super().run()
+        finally:
+            await self._producer.stop()
+
+    async def _start(self) -> None:
+        """A new producer, whose start fences its predecessor."""
         self._producer = AIOKafkaProducer(
             **self._config.connection().aiokafka(),
             client_id=self._config.member,
@@ -52,10 +66,6 @@ class TransformingAioMember(AioMember):
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
         )
         await self._producer.start()
-        try:
-            await super().run()
-        finally:
-            await self._producer.stop()
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Transform records and commit outputs and offsets together. Records of an aborted batch are read again."""
@@ -71,6 +81,7 @@ class TransformingAioMember(AioMember):
             await asyncio.sleep(self._work_s)
             self.write("commit_begin", offsets=rows, transaction=number)
             await self._producer.send_offsets_to_transaction(ends, self._config.group)
+            begun = time.monotonic()
             await self._producer.commit_transaction()
         except KafkaError as error:
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}", transaction=number)
@@ -78,6 +89,9 @@ class TransformingAioMember(AioMember):
             await self._rewind(ends)
         else:
             self.write("commit_ok", offsets=rows, transaction=number)
+            if time.monotonic() - begun >= self._given_up_s:
+                await self._producer.stop()
+                await self._start()
             await self._settle(ends)
 
     async def _settle(self, ends: Mapping[Any, int]) -> None:

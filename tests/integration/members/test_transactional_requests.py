@@ -7,6 +7,7 @@ beyond the time limit of the call: our member replaces the producer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from kafka.producer.transaction_manager import TransactionManager
 
 from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.control import Control
-from kafka_assignors.integration.members.transformers import confluent, kafka_python
+from kafka_assignors.integration.members.transformers import aiokafka, confluent, kafka_python
 from kafka_assignors.integration.members.transformers.confluent import CallOverdue, transactional
 from kafka_assignors.integration.members.transformers.kafka_python import keep_requests
 
@@ -300,3 +301,49 @@ def test_a_call_that_goes_on_after_its_limit_is_left(monkeypatch: pytest.MonkeyP
     with pytest.raises(CallOverdue, match=r"init_transactions hasn't returned 0\.1 s after its limit of 0\.1 s"):
         transactional(init_transactions, timeout_s=0.1)
     released.set()
+
+
+@pytest.mark.parametrize(("lasts_s", "count"), [(0.0, 1), (0.06, 2)])
+def test_a_member_of_aiokafkas_goes_on_with_a_new_producer_after_a_slow_commit(
+    monkeypatch: pytest.MonkeyPatch, lasts_s: float, count: int
+) -> None:
+    """Its request timeout is 50 ms."""
+    calls: list[tuple[int, str]] = []
+
+    class AioProducer:
+        made = 0
+
+        def __init__(self, **_: Any) -> None:
+            AioProducer.made += 1
+            self._number = AioProducer.made
+
+        def __getattr__(self, name: str) -> Any:
+            async def call(*_: Any, **__: Any) -> None:
+                calls.append((self._number, name))
+                if name == "commit_transaction":
+                    await asyncio.sleep(lasts_s)
+
+            return call
+
+    async def committed(_: Any) -> int:
+        return 5
+
+    async def play() -> None:
+        await member._start()
+        await member._take({KafkaTopicPartition("t", 0): [record]})
+
+    monkeypatch.setattr(aiokafka, "AIOKafkaProducer", AioProducer)
+    access = {"security.protocol": "PLAINTEXT", "request.timeout.ms": "50"}
+    config = MemberConfig("h:1", "g", "m", ("t",), ("range",), "h", "r", output="done", access=access)
+    kinds: list[str] = []
+    writer: Any = SimpleNamespace(write=lambda kind, **_: kinds.append(kind))
+    member = aiokafka.TransformingAioMember(config, writer, Control())
+    member._consumer = SimpleNamespace(committed=committed)
+    record = SimpleNamespace(offset=4, key=b"k", value=b"v", serialized_key_size=1, serialized_value_size=1)
+
+    asyncio.run(play())
+
+    assert kinds[-1] == "commit_ok"
+    assert AioProducer.made == count
+    renewed = [(1, "stop"), (2, "start")] if count == 2 else []
+    assert calls[calls.index((1, "commit_transaction")) + 1 :] == renewed
