@@ -67,7 +67,7 @@ def _tell(name: str, files: Sequence[Path]) -> None:
 def _lock(version: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         context = maven_context(Path(folder))
-        for path in (locks.lock_kafka(version, context), locks.lock_spark(context)):
+        for path in (locks.lock_kafka(version, context), *locks.lock_spark(context)):
             print(f"{path}: {len(locks.read_lock(path))} jars")
 
 

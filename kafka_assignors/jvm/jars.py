@@ -14,13 +14,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ..errors import ChecksumMismatch, JarError, NotEnoughSpace
 from ..extras import install
 from .cache import ENV, cache_folder, one_at_a_time, write_atomically
-from .locks import Jar, kafka_lock, read_lock, spark_lock
+from .locks import SPARK_ROOTS, Jar, kafka_lock, read_lock, spark_lock
 
 KAFKA_VERSION = "4.3.1"
 
@@ -47,8 +48,15 @@ def kafka_jars(version: str = KAFKA_VERSION) -> list[Path]:
 
 
 def spark_jars() -> list[Path]:
-    """The jars for ``spark.jars`` that Spark's Kafka source needs (10 MB). Raises as `kafka_jars`."""
-    return locked_jars(spark_lock())
+    """The jars for ``spark.jars`` that the Kafka source of the installed PySpark needs (10 MB). Raises as `kafka_jars`.
+
+    Without PySpark, those for the oldest version that is supported.
+    """
+    try:
+        version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        version = next(iter(SPARK_ROOTS))
+    return locked_jars(spark_lock(version))
 
 
 def locked_jars(lock: Path) -> list[Path]:

@@ -17,13 +17,22 @@ from ..errors import ConfigError, JarError, UnknownName
 
 FOLDER = Path(__file__).parent / "locks"
 
-SPARK_ROOTS = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.0",
-    "org.apache.commons:commons-pool2:2.12.0",
-)
-"""The jars that Spark's Kafka source needs beside Spark's own, without their dependencies, which Spark ships."""
+SPARK_ROOTS = {
+    "4.0": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.0",
+        "org.apache.commons:commons-pool2:2.12.0",
+    ),
+    "4.2": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        "org.apache.commons:commons-pool2:2.13.1",
+    ),
+}
+"""Minor version of PySpark -> the jars that its Kafka source needs beside Spark's own, without their dependencies,
+which Spark ships. Not every patch release has a connector (4.2.1 has none); that of its minor version fits."""
 
 
 KRAFT_READY = (3, 3)
@@ -81,9 +90,12 @@ def _tools(version: str) -> str:
     return f"org.apache.kafka:kafka-tools:{version}"
 
 
-def spark_lock() -> Path:
-    """The lock file of Spark's Kafka connector."""
-    return FOLDER / "spark.lock"
+def spark_lock(version: str) -> Path:
+    """The lock file of the Kafka connector for a PySpark version. Raises UnknownName if its minor version has none."""
+    minor = ".".join(version.split(".")[:2])
+    if minor not in SPARK_ROOTS:
+        raise UnknownName("PySpark version", version, SPARK_ROOTS, "install one of these: pip install 'pyspark==4.2.*'")
+    return FOLDER / f"spark-{minor}.lock"
 
 
 def read_lock(path: Path) -> list[Jar]:
@@ -140,11 +152,15 @@ def lock_kafka(version: str, context: Any) -> Path:
     return path
 
 
-def lock_spark(context: Any) -> Path:
-    """Pin the jars of Spark's Kafka connector with jgo's MavenContext. Raises JarError if a file cannot be fetched."""
-    jars = [_pin(context, name) for name in SPARK_ROOTS]
-    write_lock(spark_lock(), ["Spark's Kafka connector, for PySpark 4.0"], jars)
-    return spark_lock()
+def lock_spark(context: Any) -> list[Path]:
+    """Pin the jars of Spark's Kafka connectors with jgo's MavenContext. Raises JarError if a file cannot be fetched."""
+    paths = []
+    for version, names in SPARK_ROOTS.items():
+        paths.append(spark_lock(version))
+        write_lock(
+            paths[-1], [f"Spark's Kafka connector, for PySpark {version}"], [_pin(context, name) for name in names]
+        )
+    return paths
 
 
 def _closure(context: Any, coordinate: str) -> list[str]:

@@ -14,13 +14,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyspark
 import pytest
 
-from kafka_assignors.errors import ChecksumMismatch, ConfigError, JarError, NotEnoughSpace
-from kafka_assignors.jvm import cache_folder, has_tools, kafka_jars, kafka_versions, spark_jars
+from kafka_assignors.errors import ChecksumMismatch, ConfigError, JarError, NotEnoughSpace, UnknownName
+from kafka_assignors.jvm import cache_folder, has_tools, jars, kafka_jars, kafka_versions, spark_jars
 from kafka_assignors.jvm.__main__ import main
 from kafka_assignors.jvm.jars import KAFKA_VERSION, locked_jars
-from kafka_assignors.jvm.locks import Jar, kafka_lock, lock_kafka, read_lock, spark_lock, write_lock
+from kafka_assignors.jvm.locks import SPARK_ROOTS, Jar, kafka_lock, lock_kafka, read_lock, spark_lock, write_lock
 
 FETCH = """
 import sys
@@ -268,7 +269,7 @@ def test_a_lock_that_cannot_be_read_is_named_with_its_line(tmp_path, line):
 
 def test_the_shipped_locks_pin_a_broker_its_tools_and_sparks_connector():
     kafka = {jar.coordinate for jar in read_lock(kafka_lock(KAFKA_VERSION))}
-    spark = [jar.coordinate for jar in read_lock(spark_lock())]
+    spark = [jar.coordinate for jar in read_lock(spark_lock(pyspark.__version__))]
 
     assert {
         *(f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in ("kafka_2.13", "kafka-tools")),
@@ -276,6 +277,33 @@ def test_the_shipped_locks_pin_a_broker_its_tools_and_sparks_connector():
     } <= kafka  # fmt: skip
     assert len(spark) == 4
     assert [len(kafka_jars()), len(spark_jars())] == [len(kafka), 4]
+
+
+@pytest.mark.parametrize("version", SPARK_ROOTS)
+def test_each_pyspark_has_the_connector_of_its_minor_version(version):
+    """A patch release without a connector takes that of the first."""
+    connector, tokens, *_ = [jar.coordinate for jar in read_lock(spark_lock(f"{version}.9"))]
+
+    assert connector == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}.0"
+    assert tokens == f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{version}.0"
+
+
+@pytest.mark.parametrize(("installed", "lock"), [("4.0.5", "spark-4.0"), ("4.2.1", "spark-4.2"), (None, "spark-4.0")])
+def test_the_connector_is_that_of_the_installed_pyspark(monkeypatch, installed, lock):
+    def version(name):
+        assert name == "pyspark"
+        if installed is None:
+            raise jars.metadata.PackageNotFoundError
+        return installed
+
+    monkeypatch.setattr(jars.metadata, "version", version)
+    monkeypatch.setattr(jars, "locked_jars", lambda path: [path.stem])
+    assert jars.spark_jars() == [lock]
+
+
+def test_a_pyspark_without_a_connector_is_refused():
+    with pytest.raises(UnknownName, match=r"unknown PySpark version '4.3.0'; known: 4.0, 4.2; install one of these"):
+        spark_lock("4.3.0")
 
 
 def test_the_command_line_shows_java_and_jars(capsys):
