@@ -64,6 +64,7 @@ _CONNECTING = (
     "ssl.",
     "enable.ssl.",
     "oauth_cb",
+    "https.",
     "socket.",
     "broker.address.",
     "log_level",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import ConfigError
-from . import jaas
+from . import jaas, stores
 from .oauth.endpoint import require_safe
 from .properties import Given
 
@@ -24,7 +24,7 @@ _ALLOWED = {
     "sasl.oauthbearer.method": ("oidc", "default"),
 }
 """Setting -> the values that mean what we do anyway; others name a way to get tokens that we don't have."""
-_IN_JAAS = {"clientId": "client_id", "clientSecret": "client_secret", "scope": "scope"}
+_IN_JAAS = {"clientId": "client_id", "clientSecret": "client_secret", "scope": "scope", jaas.CA: "token_ca"}
 _EXTENSION = "extension_"
 _NEEDED = {"client_id": "sasl.oauthbearer.client.id", "client_secret": "sasl.oauthbearer.client.secret"}
 _WAYS = (
@@ -48,7 +48,7 @@ def bearer_fields(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict
     for name in ("sasl.username", "sasl.password"):
         if name in given:
             raise ConfigError(f"{given[name].where}: {name} has no effect with sasl.mechanism={_MECHANISM}; {_WAYS}")
-    beside = _of_jaas(given, fields)
+    beside = {**_of_jaas(given, fields), **_trusted(given, fields)}
     every = {**fields, **beside}
     _check_extensions(every.get("extensions"))
     if "token_function" in every:
@@ -72,9 +72,11 @@ def _of_jaas(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str,
         return {}
     login = jaas.read(config, _MECHANISM, 'clientId="…" clientSecret="…"')
     extensions = {name: value for name, value in login.options.items() if name.startswith(_EXTENSION)}
-    if odd := sorted(set(login.options) - set(_IN_JAAS) - set(extensions)):
+    if odd := sorted(set(login.options) - set(_IN_JAAS) - set(extensions) - {jaas.CA_TYPE}):
         raise ConfigError(f"{config.where}: sasl.jaas.config's option {odd[0]} is not supported; {_WAYS}")
     beside = {field: login.options[option] for option, field in _IN_JAAS.items() if login.options.get(option)}
+    if "token_ca" in beside:
+        beside["token_ca"] = stores.pem(beside["token_ca"], "CERTIFICATE", f"{config.where}: {jaas.CA}")
     if extensions:
         beside["extensions"] = ",".join(f"{name.removeprefix(_EXTENSION)}={text}" for name, text in extensions.items())
     if twice := sorted(field for field in beside if field in fields):
@@ -83,6 +85,19 @@ def _of_jaas(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str,
             "one"
         )
     return beside
+
+
+def _trusted(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
+    """The certificates that ``https.ca.location`` names."""
+    if (setting := given.get("https.ca.location")) is None:
+        return {}
+    if "token_ca" in fields:
+        raise ConfigError(
+            f"{setting.where}: https.ca.location and https.ca.pem both name trusted certificates; remove one"
+        )
+    named = f"{setting.where}: https.ca.location"
+    text = stores.read_text(setting.value.strip(), named)
+    return {"token_ca": stores.pem(text, "CERTIFICATE", f"{named}={setting.value}")}
 
 
 def _check_function(given: Mapping[str, Given], fields: Mapping[str, str]) -> None:

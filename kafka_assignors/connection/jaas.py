@@ -110,6 +110,9 @@ def login(mechanism: str, options: Mapping[str, str]) -> Login:
     return Login(MODULES[mechanism], dict(options))
 
 
+CA, CA_TYPE = "ssl.truststore.certificates", "ssl.truststore.type"
+"""Options of OAUTHBEARER's module: whom to trust at the token endpoint. Java takes them from nowhere else."""
+
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",

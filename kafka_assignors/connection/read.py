@@ -28,6 +28,7 @@ _FIELD["sasl_oauth_token_provider"] = "token_function"  # the name in kafka-pyth
 _SECRET = {name for name, secret in ALSO_READ.items() if secret} | {
     name for row in NAMES.values() if row.secret for name in (row.java, *row.librdkafka) if name is not None
 }
+_PEM = {"ca": "CERTIFICATE", "token_ca": "CERTIFICATE", "certificate": "CERTIFICATE", "key": "PRIVATE KEY"}
 _REFUSED = {
     "sasl.client.callback.handler.class": (
         "it names a Java class, which Python can't run; a cloud's tokens come by sasl.mechanism=OAUTHBEARER and "
@@ -256,7 +257,7 @@ def _fields(given: Mapping[str, Given]) -> dict[str, str]:
     for field in ("protocol", "mechanism"):
         if field in fields:
             fields[field] = fields[field].upper()
-    for field, kind in (("ca", "CERTIFICATE"), ("certificate", "CERTIFICATE"), ("key", "PRIVATE KEY")):
+    for field, kind in _PEM.items():
         if field in fields:
             fields[field] = stores.pem(fields[field], kind, f"{given[names[field]].where}: {names[field]}")
     return fields
@@ -306,7 +307,7 @@ def _user(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, st
             raise ConfigError(
                 f"{setting.where}: {name} is not supported: it names a Java class, which Python can't run"
             )
-        if name.startswith("sasl.oauthbearer.") or _FIELD.get(name) == "token_function":
+        if name.startswith(("sasl.oauthbearer.", "https.")) or _FIELD.get(name) == "token_function":
             raise ConfigError(
                 f"{setting.where}: {name} has no effect with sasl.mechanism={mechanism}; set "
                 f"sasl.mechanism=OAUTHBEARER, or remove {name}"

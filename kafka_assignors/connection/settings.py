@@ -49,7 +49,7 @@ NAMES: Mapping[str, Name] = {
     # Java has these two in sasl.jaas.config
     "username": Name(None, ("sasl.username",), "sasl_plain_username", "sasl_plain_username"),
     "password": Name(None, ("sasl.password",), "sasl_plain_password", "sasl_plain_password", secret=True),
-    # Java has the next four in sasl.jaas.config, Python all of these in the token provider
+    # Java has all of these but one in sasl.jaas.config, Python has them in the token provider
     "client_id": Name(None, ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id")),
     "client_secret": Name(
         None, ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"), secret=True
@@ -59,6 +59,7 @@ NAMES: Mapping[str, Name] = {
     "token_endpoint": Name("sasl.oauthbearer.token.endpoint.url", ("sasl.oauthbearer.token.endpoint.url",)),
     "token_function": Name(None, ("oauth_cb",), "sasl_oauth_token_provider", "sasl_oauth_token_provider"),
     "token_argument": Name(None, ("sasl.oauthbearer.config",)),
+    "token_ca": Name(None, ("https.ca.pem",)),
     # Python has these five in ssl_context
     "ca": Name("ssl.truststore.certificates", ("ssl.ca.pem",)),
     "certificate": Name("ssl.keystore.certificate.chain", ("ssl.certificate.pem",)),
@@ -83,7 +84,7 @@ ALSO_READ = {
     "ssl.keystore.type": False, "ssl.ca.location": False, "ssl.certificate.location": False,
     "ssl.key.location": False, "enable.ssl.certificate.verification": False, "sasl.login.callback.handler.class": False,
     "sasl.oauthbearer.method": False, "sasl.oauthbearer.grant.type": False,
-    "sasl.oauthbearer.jwt.retriever.class": False,
+    "sasl.oauthbearer.jwt.retriever.class": False, "https.ca.location": False,
 }  # fmt: skip
 """Names that are read and converted to other fields -> whether the value is secret."""
 
@@ -128,6 +129,7 @@ class Connection:
         token_function, token_argument: For OAUTHBEARER, ``module:function`` that returns a token, and the text that
             it gets.
         extensions: SASL extensions beside the token, as ``name=value,…``.
+        token_ca: Trusted certificates for the token endpoint as PEM; None for the machine's.
     """
 
     bootstrap: str
@@ -153,6 +155,7 @@ class Connection:
     token_function: str | None = None
     token_argument: str | None = None
     extensions: str | None = None
+    token_ca: str | None = field(default=None, repr=False)
 
     @staticmethod
     def of(where: str | Connection) -> Connection:
@@ -189,7 +192,7 @@ class Connection:
     def grant(self) -> Grant:
         """The source of its tokens, for OAUTHBEARER."""
         credentials = (self.token_endpoint, self.client_id, self.client_secret, self.scope)
-        return Grant(*credentials, self.token_function, self.token_argument or "", self.extensions)
+        return Grant(*credentials, self.token_function, self.token_argument or "", self.extensions, self.token_ca)
 
     def tokens(self) -> CachedTokens:
         """Its tokens, for OAUTHBEARER; the same object for the same settings. ConfigError if they have no source."""
@@ -258,7 +261,8 @@ class Connection:
             return {"username": self.username or "", "password": self.password or ""}
         options = {"clientId": self.client_id or "", "clientSecret": self.client_secret or ""}
         extensions = {f"extension_{name}": value for name, value in self.grant.named_extensions.items()}
-        return {**options, **({} if self.scope is None else {"scope": self.scope}), **extensions}
+        trusted = {} if self.token_ca is None else {jaas.CA: self.token_ca, jaas.CA_TYPE: "PEM"}
+        return {**options, **({} if self.scope is None else {"scope": self.scope}), **extensions, **trusted}
 
     def portable(self) -> dict[str, str]:
         """All settings as text that `read_connection` and `from_settings` read, in another process of ours, too.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trustme
 from kafka import KafkaConsumer, KafkaProducer
 from typer.testing import CliRunner
 
@@ -27,6 +30,7 @@ from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.operator.cli.app import app
 from tests.support.connection import tokens
 from tests.support.connection.identity import AUDIENCE, ISSUER, IdentityServer, identity_server
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.broker
 
@@ -155,11 +159,14 @@ def play(user: Connection, folder: Path, clients: Sequence[str]) -> str:
 def test_members_of_every_client_get_in_by_a_token_endpoint(
     alice: Connection, identity: IdentityServer, tmp_path: Path
 ) -> None:
-    before = len(identity.asked)
-    kept = play(alice, tmp_path, ("kafka-python", "java", "verifiable", "confluent", "aiokafka", "bridge"))
+    """An endpoint of https, whose certificate is of an authority that only the settings name."""
+    authority = trustme.CA()
+    with identity_server({"alice": SECRET}, authority.issue_cert("localhost"), identity.key) as server:
+        user = replace(alice, token_endpoint=server.endpoint, token_ca=authority.cert_pem.bytes().decode())
+        kept = play(user, tmp_path, ("kafka-python", "java", "verifiable", "confluent", "aiokafka", "bridge"))
     assert SECRET not in kept
     assert "eyJ" not in kept  # how each JWT begins
-    assert len(identity.asked) - before >= 6  # Java's and librdkafka's clients ask themselves
+    assert len(server.asked) >= 6  # Java's and librdkafka's clients ask themselves
 
 
 def test_members_of_python_s_clients_get_in_by_a_function(by_function: Connection, tmp_path: Path) -> None:
@@ -212,3 +219,20 @@ def test_a_consumer_shows_new_tokens_before_the_old_ones_expire(alice: Connectio
                 producer.send("orders", b"x").get(20)
     finally:
         identity.lifetime_s = 600
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.long  # long: a Spark of its own; test_commands.py has one with a password
+def test_spark_reads_a_topic_by_a_token_endpoint(alice: Connection, tmp_path: Path) -> None:
+    with closing(KafkaProducer(**alice.kafka_python())) as producer:
+        producer.send("orders", b"x").get(20)
+    with alice.file() as config:
+        done = subprocess.run(
+            [sys.executable, "-m", "kafka_assignors.pipeline", "run", "--topics", "orders", "--json",
+             "--out", str(tmp_path / "out"), "--config", str(config)],
+            cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1])["rows"]["records"] > 0
+    assert SECRET not in done.stdout + done.stderr

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import trustme
 
-from kafka_assignors.connection import Connection, read_connection
+from kafka_assignors.connection import Connection, from_settings, read_connection
 from kafka_assignors.connection.oauth import CachedTokens, Grant, Token, of_answer, tokens
 from kafka_assignors.connection.oauth.endpoint import request_token
 from kafka_assignors.errors import AccessRefused, ClusterError, ConfigError
@@ -114,6 +115,30 @@ def test_no_secret_leaves_this_machine_unencrypted(identity: IdentityServer) -> 
     with pytest.raises(ConfigError, match=r"https://identity.example/t has a user in it") as refused:
         request_token(grant_of(identity, endpoint="https://u:hunter2@identity.example/t"))
     assert "hunter2" not in str(refused.value)
+
+
+def test_the_endpoint_s_certificate_must_be_of_a_trusted_authority(identity: IdentityServer, tmp_path: Path) -> None:
+    """It is trusted by its text in the connection, or by a file that the settings name."""
+    authority, other = trustme.CA(), trustme.CA().cert_pem.bytes().decode()
+    trusted = authority.cert_pem.bytes().decode()
+    with identity_server({"alice": SECRET}, authority.issue_cert("localhost")) as server:
+        assert request_token(grant_of(server, ca=trusted)).subject == "alice"
+        for grant in (grant_of(server), grant_of(server, ca=other)):
+            with pytest.raises(
+                AccessRefused, match=r"its certificate is not trusted \(.*\); name the authority's cert"
+            ):
+                request_token(grant)
+        (tmp_path / "ca.pem").write_text(trusted)
+        settings = [
+            "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", "sasl.oauthbearer.client.id=alice",
+            f"sasl.oauthbearer.token.endpoint.url={server.endpoint}", "sasl.oauthbearer.client.secret=${env:S}",
+            f"https.ca.location={tmp_path}/ca.pem",
+        ]  # fmt: skip
+        read = read_connection("b:1", None, settings, {"S": SECRET})
+        assert read.tokens().token().subject == "alice"
+        assert from_settings(read.portable()) == read
+        assert read.librdkafka()["https.ca.pem"] == read.token_ca
+    assert len(server.asked) == 2
 
 
 def test_an_environment_s_proxy_is_not_asked_for_this_machine(

@@ -68,7 +68,7 @@ def request_token(grant: Grant) -> Token:
     asked = urllib.request.Request(url, urlencode(form).encode(), headers)
     now = time.time()
     try:
-        with _opener(urlsplit(url)).open(asked, timeout=_TIMEOUT_S) as answer:
+        with _opener(urlsplit(url), grant.ca).open(asked, timeout=_TIMEOUT_S) as answer:
             data = answer.read(_LONGEST)
     except urllib.error.HTTPError as error:
         with error:
@@ -97,10 +97,11 @@ def _loopback(parts: SplitResult) -> bool:
         return host == "localhost"
 
 
-def _opener(parts: SplitResult) -> urllib.request.OpenerDirector:
+def _opener(parts: SplitResult, ca: str | None) -> urllib.request.OpenerDirector:
     """An opener that follows no redirection: the next server would get the client's secret."""
     by_proxy = urllib.request.ProxyHandler({} if _loopback(parts) else None)
-    return urllib.request.build_opener(by_proxy, _Stay)
+    by_tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=ca))
+    return urllib.request.build_opener(by_proxy, by_tls, _Stay)
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -147,7 +148,7 @@ def _unreached(shown: str, host: str, error: Exception) -> AccessRefused | Clust
     if isinstance(reason, ssl.SSLCertVerificationError):
         return AccessRefused(
             f"{shown}: its certificate is not trusted ({reason.verify_message}); name the authority's certificate in "
-            "the environment variable SSL_CERT_FILE"
+            "https.ca.location"
         )
     if isinstance(reason, ssl.SSLError):
         return AccessRefused(f"{shown} doesn't speak TLS ({reason.reason or reason}); is the port in {URL} right?")

@@ -16,6 +16,7 @@ class Grant:
         function: ``module:function`` of the user.
         argument: Text that the function is called with.
         extensions: SASL extensions that go with the token, as ``name=value,…``.
+        ca: Certificates that the endpoint's must be of, as PEM; None for the machine's.
     """
 
     endpoint: str | None = None
@@ -25,6 +26,7 @@ class Grant:
     function: str | None = None
     argument: str = ""
     extensions: str | None = None
+    ca: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return self.function or f"client {self.client_id!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -14,8 +15,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+from trustme import LeafCert
 
 ISSUER, AUDIENCE, KEY_ID = "https://identity.example", "kafka", "key-1"
 
@@ -30,14 +32,21 @@ class Answer:
 
 
 class IdentityServer:
-    """Signs tokens for its `clients` (id -> secret). `asked` has the forms of all requests for one."""
+    """Signs tokens for its `clients` (id -> secret). `asked` has the forms of all requests for one.
 
-    def __init__(self, clients: Mapping[str, str]) -> None:
+    Args:
+        tls: Its certificate; it then speaks https.
+        key: Signs its tokens; by default a new one.
+    """
+
+    def __init__(
+        self, clients: Mapping[str, str], tls: LeafCert | None = None, key: RSAPrivateKey | None = None
+    ) -> None:
         self.clients = dict(clients)
         self.asked: list[dict[str, str]] = []
         self.answer: Answer | None = None
         self.lifetime_s, self.audience = 600.0, AUDIENCE
-        self._key = generate_private_key(65537, 2048)
+        self.key = generate_private_key(65537, 2048) if key is None else key
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,6 +71,11 @@ class IdentityServer:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.configure_cert(context)
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+            self.url = f"https://localhost:{self.http.server_address[1]}"
 
     @property
     def endpoint(self) -> str:
@@ -76,7 +90,7 @@ class IdentityServer:
     @property
     def keys(self) -> dict[str, Any]:
         """Its public key. Source: RFC 7517"""
-        numbers = self._key.public_key().public_numbers()
+        numbers = self.key.public_key().public_numbers()
         n, e = (_b64(x.to_bytes((x.bit_length() + 7) // 8, "big")) for x in (numbers.n, numbers.e))
         return {"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": KEY_ID, "n": n, "e": e}]}
 
@@ -106,13 +120,15 @@ class IdentityServer:
         }  # fmt: skip
         parts = ({"alg": "RS256", "typ": "JWT", "kid": KEY_ID}, claims)
         signed = ".".join(_b64(json.dumps(part).encode()) for part in parts)
-        return f"{signed}.{_b64(self._key.sign(signed.encode(), PKCS1v15(), SHA256()))}"
+        return f"{signed}.{_b64(self.key.sign(signed.encode(), PKCS1v15(), SHA256()))}"
 
 
 @contextmanager
-def identity_server(clients: Mapping[str, str]) -> Iterator[IdentityServer]:
-    """An identity server that answers until the end."""
-    server = IdentityServer(clients)
+def identity_server(
+    clients: Mapping[str, str], tls: LeafCert | None = None, key: RSAPrivateKey | None = None
+) -> Iterator[IdentityServer]:
+    """An identity server that answers until the end. The arguments are `IdentityServer`'s."""
+    server = IdentityServer(clients, tls, key)
     thread = threading.Thread(target=server.http.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
