@@ -139,7 +139,7 @@ def test_commands_name_the_user_and_the_missing_right(alice: Connection, identit
     stranger = replace(alice, client_id="stranger")
     with stranger.file() as config:
         done = CliRunner().invoke(app, ["keys", "audit", "orders", "--config", str(config)])
-    assert done.exit_code == 2, done.output
+    assert done.exit_code == 3, done.output
     assert "user 'stranger' lacks the permission" in done.stderr
     assert "--allow-principal User:stranger" in done.stderr
 

@@ -211,7 +211,7 @@ def _producer(config: MemberConfig) -> Any:
 
     from kafka_assignors.confluent import TransactionalProducer
 
-    class Waiting(Producer):  # type: ignore[misc]
+    class Waiting(Producer):
         def init_transactions(self, timeout: float) -> None:
             transactional(super().init_transactions, timeout_s=timeout)
 

@@ -57,7 +57,7 @@ def call(function: Callable[[str], Any], grant: Grant) -> Token:
 def _provided(provider: Any, token: Callable[[], Any]) -> Any:
     """The token of a provider; a tuple if it has extensions, too."""
     value = _result(token())
-    extensions = getattr(provider, "extensions", dict)()
+    extensions: dict[str, str] = getattr(provider, "extensions", dict)()
     if not extensions or not isinstance(value, str):
         return value
     return value, claims(value).get("exp"), None, extensions
