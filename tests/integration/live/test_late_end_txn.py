@@ -52,7 +52,7 @@ class Confluent:
     def __init__(self, bootstrap: str, name: str, given_up_ms: int | None) -> None:
         limit = {} if given_up_ms is None else {"socket.timeout.ms": given_up_ms}
         self._settings = {"bootstrap.servers": bootstrap, "client.id": name, "transactional.id": name, **limit}
-        self._producer = Producer(self._settings)
+        self._producer: Any = Producer(self._settings)
         self._producer.init_transactions(CALL_S)
 
     def begin(self, topic: str, value: bytes) -> None:
