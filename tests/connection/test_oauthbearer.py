@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -30,7 +28,6 @@ from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.operator.cli.app import app
 from tests.support.connection import tokens
 from tests.support.connection.identity import AUDIENCE, ISSUER, IdentityServer, identity_server
-from tests.support.places import ROOT
 
 pytestmark = pytest.mark.broker
 
@@ -219,20 +216,3 @@ def test_a_consumer_shows_new_tokens_before_the_old_ones_expire(alice: Connectio
                 producer.send("orders", b"x").get(20)
     finally:
         identity.lifetime_s = 600
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-@pytest.mark.long  # long: a Spark of its own; test_commands.py has one with a password
-def test_spark_reads_a_topic_by_a_token_endpoint(alice: Connection, tmp_path: Path) -> None:
-    with closing(KafkaProducer(**alice.kafka_python())) as producer:
-        producer.send("orders", b"x").get(20)
-    with alice.file() as config:
-        done = subprocess.run(
-            [sys.executable, "-m", "kafka_assignors.pipeline", "run", "--topics", "orders", "--json",
-             "--out", str(tmp_path / "out"), "--config", str(config)],
-            cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1])["rows"]["records"] > 0
-    assert SECRET not in done.stdout + done.stderr

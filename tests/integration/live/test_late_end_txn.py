@@ -135,19 +135,6 @@ class Aiokafka:
         self._loop.close()
 
 
-class RenewedAiokafka(Aiokafka):
-    """It goes on with a new producer after a commit, as the harness's member does after a slow one."""
-
-    def __init__(self, bootstrap: str, name: str, given_up_ms: int) -> None:
-        self._named = (bootstrap, name, given_up_ms)
-        super().__init__(*self._named)
-
-    def commit(self) -> None:
-        super().commit()
-        self._loop.run_until_complete(self._producer.stop())
-        self._loop.run_until_complete(self._start(*self._named))
-
-
 class Java:
     refused = Py4JJavaError
 
@@ -287,19 +274,6 @@ def test_aiokafkas_late_commit_commits_the_next_transaction(
     with proxied(kafka_broker, tmp_path) as proxy, closing(Aiokafka(proxy.bootstrap, topic, GIVEN_UP_MS)) as client:
         shown, raised = played(kafka_broker, proxy, client, topic, LATE_MS)
     assert (shown, raised) == ([FIRST, SECOND], ["abort"])
-
-
-@pytest.mark.long
-def test_a_new_producer_of_aiokafka_fences_the_late_copy(
-    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
-) -> None:
-    topic = kafka_topic()
-    with (
-        proxied(kafka_broker, tmp_path) as proxy,
-        closing(RenewedAiokafka(proxy.bootstrap, topic, GIVEN_UP_MS)) as client,
-    ):
-        shown, raised = played(kafka_broker, proxy, client, topic, LATE_MS)
-    assert (shown, raised) == ([FIRST], [])
 
 
 @pytest.mark.long
