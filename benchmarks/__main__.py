@@ -40,6 +40,7 @@ NAMES = (
     "meter",
     "loop",
     "residence",
+    "scaling",
     "predictions",
     "start",
     "causes",

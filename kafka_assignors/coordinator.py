@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Any
 
@@ -92,7 +92,7 @@ class LogTail:
         follow: It goes on for long: brokers answer once a second, not at once.
 
     Attributes:
-        history: Group -> its records when the first reading was done.
+        history: Group -> its records when its first reading was done.
 
     Raises:
         AccessRefused: The user may not read the log.
@@ -113,6 +113,7 @@ class LogTail:
     ) -> None:
         self._groups = frozenset(groups)
         self._connection = connection
+        self._from: dict[str, int] = {}  # group that came later -> the offset that its first reading ended at
         self._consumer = log_consumer(connection, auto_offset_reset="earliest", **(_FOLLOWING if follow else {}))
         try:
             with reading_log(connection):
@@ -140,9 +141,34 @@ class LogTail:
         for batch in polled.values():
             for record in batch:
                 group = group_of(record.key)
-                if group in records:
+                if group in records and record.offset >= self._from.get(group, 0):
                     records[group].append(Logged(record.timestamp, decode(record.key, record.value)))
         return records
+
+    def follow(self, groups: Collection[str], most: int = MOST_READ) -> None:
+        """Follow exactly these groups from now on; `history` then has the records so far of those that are new.
+
+        `most` is the number of offsets to read for these of each partition of the log, the last ones.
+
+        Raises:
+            AccessRefused, NoSuchGroup, ClusterError: As in the beginning; the groups are then those before.
+
+        Cost: reads the partitions of the new groups again.
+        """
+        new = [group for group in groups if group not in self._groups]
+        if new:
+            with closing(LogTail(self._connection, new, most)) as earlier, reading_log(self._connection):
+                places = {group: earlier._partition(group) for group in new}
+                ends = {tp: earlier._consumer.position(tp) for tp in earlier._consumer.assignment()}
+                ours = {tp: self._consumer.position(tp) for tp in self._consumer.assignment()}
+                self._consumer.assign([*ours, *(tp for tp in ends if tp not in ours)])
+                for tp, offset in {**ends, **ours}.items():
+                    self._consumer.seek(tp, offset)
+                self._from |= {group: ends[tp] for group, tp in places.items()}
+                self.history |= earlier.history
+        self._groups = frozenset(groups)
+        self._from = {group: offset for group, offset in self._from.items() if group in self._groups}
+        self.history = {group: log for group, log in self.history.items() if group in self._groups}
 
     def close(self) -> None:
         """Close the connection."""

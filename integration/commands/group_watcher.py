@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_assignors.connection import Connection
-from kafka_assignors.errors import NoSuchGroup
+from kafka_assignors.errors import AccessRefused, NoSuchGroup
 from kafka_assignors.history.broker_group import BROKER_S
 from kafka_assignors.history.rebalances import Rebalance
 from kafka_assignors.operator.live.cluster import LiveCluster
 from kafka_assignors.operator.live.monitor import Monitor, Reading
-from kafka_assignors.operator.live.overview import watchable
+from kafka_assignors.operator.live.overview import open_ended, watchable
 from kafka_assignors.operator.live.silence import Silence, Silent
 from kafka_assignors.output import printable
+
+UNKNOWN = "unknown"
+"""State of a group that the user may not see."""
+
+FIND_S = 30.0
+"""Seconds between two looks for groups that a pattern means."""
 
 Changes = tuple[tuple[Rebalance, ...], bool, tuple[str, ...]]
 """What happened to a group since it was viewed before: `GroupView`'s `rebalances`, `log_read` and `polled`."""
@@ -26,7 +33,10 @@ Changes = tuple[tuple[Rebalance, ...], bool, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Ownership:
-    """One owned topic-partition. `lag` is in records (end offset - committed offset); None: nothing committed yet."""
+    """One owned topic-partition. `lag` is in records (end offset - committed offset).
+
+    It is None if nothing was committed yet, or if the user may not see the topic.
+    """
 
     member: str
     topic: str
@@ -44,6 +54,7 @@ class GroupView:
         rebalances: Those since the view before, as `why` tells them.
         log_read: Whether the coordinator's log is read; without it `rebalances` is empty.
         polled: Causes of the changes between two descriptions of a group whose log may not be read.
+        unknown: What the user may not see, a sentence each: the group, whose `state` is then `UNKNOWN`, or some topics.
     """
 
     group: str
@@ -55,6 +66,7 @@ class GroupView:
     rebalances: tuple[Rebalance, ...] = ()
     log_read: bool = False
     polled: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The view as plain values; `kafka_assignors/operator/cli/schemas/watch.json` describes it."""
@@ -62,7 +74,7 @@ class GroupView:
             "group": self.group, "state": self.state, "protocol": self.protocol, "members": list(self.members),
             "owned": [vars(o) for o in self.owned], "silent": [vars(silence) for silence in self.silent],
             "rebalances": [rebalance.as_json() for rebalance in self.rebalances], "log_read": self.log_read,
-            "polled": list(self.polled),
+            "polled": list(self.polled), "unknown": list(self.unknown),
         }  # fmt: skip
 
 
@@ -70,19 +82,24 @@ class GroupWatcher:
     """Asks the coordinator on each call; a context manager. kafka-python's errors pass through.
 
     Args:
-        groups: Names or shell patterns; all groups without. Groups found by a pattern are sorted by trouble.
+        groups: Names or shell patterns; all groups without. Groups that a pattern means are sorted by trouble, and are
+            looked for again every `FIND_S`.
         note: Called with a sentence that the user should read.
         follow: Whether rebalances are told. A single view of a classic group needs no right to read the log.
 
+    A group or a topic that the user may not see is unknown, and noted once; the others are shown.
+
     Raises:
         ClusterError: No broker answers; or there is no such group.
-        AccessRefused: The cluster refuses the user.
+        AccessRefused: The cluster refuses the user, or the user may see none of the groups.
     """
 
     def __init__(
         self, bootstrap: str | Connection, groups: Sequence[str], note: Callable[[str], None], *, follow: bool
     ) -> None:
-        self._note = note
+        self._note, self._patterns = note, tuple(groups)
+        self._noted: set[tuple[str, str]] = set()
+        self._find_due = time.monotonic() + FIND_S
         self._cluster = LiveCluster(bootstrap)
         self._monitor: Monitor | None = None
         self._causes: dict[str, dict[str, int]] = {}
@@ -101,15 +118,28 @@ class GroupWatcher:
 
         Raises:
             ClusterError: No group has one of the names.
-            AccessRefused: The user may not see a group, or one of its topics; or may not read the coordinator's log,
-                which alone has the members of a KIP-848 group.
+            AccessRefused: The user may see none of the groups, or may not read the coordinator's log, which alone has
+                the members of KIP-848 groups, and there are no others.
         """
         if self._monitor is None:
             return self._there((group, ()) for group in self.groups)
         until = time.monotonic() + wait_s
+        self._find(self._monitor)
         readings = self._monitor.read(wait_s)
         time.sleep(max(0.0, until - time.monotonic()))  # new records end a reading early
         return self._there(self._changes(readings))
+
+    def _find(self, monitor: Monitor) -> None:
+        """Look for groups that began or ended, if it is time and a pattern means them."""
+        if not open_ended(self._patterns) or time.monotonic() < self._find_due:
+            return
+        self._find_due = time.monotonic() + FIND_S
+        with suppress(NoSuchGroup):  # none fits now, or one has just ended: the groups stay, and are looked for again
+            groups = tuple(watchable(self._cluster, self._patterns))
+            monitor.watch(groups)
+            self.groups = groups
+            self._pattern_groups = frozenset(groups) - frozenset(self._patterns)
+            self._silence = {group: self._silence.get(group) or Silence() for group in groups}
 
     def _changes(self, readings: Sequence[Reading]) -> Iterator[tuple[str, Changes]]:
         for reading in readings:
@@ -121,14 +151,29 @@ class GroupWatcher:
 
     def _there(self, groups: Iterable[tuple[str, Changes | tuple[()]]]) -> list[GroupView]:
         """The views of groups. One that a pattern meant, or no name, may be gone meanwhile."""
-        views = []
+        views, refusals = [], []
         for group, changes in groups:
             try:
                 views.append(self._view(group, *changes))
             except NoSuchGroup:
                 if group not in self._pattern_groups:
                     raise
+            except AccessRefused as refused:
+                refusals.append(refused)
+                views.append(GroupView(group, UNKNOWN, "", (), (), unknown=(str(refused),)))
+        if refusals and len(refusals) == len(views):
+            raise refusals[0]
+        self._note_unknown(views)
         return sorted(views, key=_trouble) if self._pattern_groups else views
+
+    def _note_unknown(self, views: Sequence[GroupView]) -> None:
+        """Note once what may not be seen; what the monitor refuses it has noted itself."""
+        for view in views:
+            if self._monitor is None or self._monitor.refusal(view.group) is None:
+                for why in view.unknown:
+                    if (view.group, why) not in self._noted:
+                        self._noted.add((view.group, why))
+                        self._note(f"group {view.group!r} is unknown in part: {why}")
 
     def _view(
         self, group: str, rebalances: tuple[Rebalance, ...] = (), log_read: bool = False, polled: tuple[str, ...] = ()
@@ -136,21 +181,29 @@ class GroupWatcher:
         live = self._cluster.group(group)
         protocol = live.protocol
         if live.kind != "classic":
-            live = self._follow().by_broker(group)
+            monitor = self._follow()
+            if (refused := monitor.refusal(group)) is not None:
+                raise refused
+            live = monitor.by_broker(group)
             protocol = live.protocol or BROKER_S
         names = live.names
         owner = {tp: member.member_id for member in live.members for tp in member.assigned}
-        positions = self._cluster.positions(group, owner)
+        positions, hidden = self._cluster.visible_positions(group, owner)
         mine = {
-            member.member_id: {tp: positions[tp] for tp in member.assigned if owner[tp] == member.member_id}
+            member.member_id: {
+                tp: positions[tp] for tp in member.assigned if owner[tp] == member.member_id and tp in positions
+            }
             for member in live.members
         }
         silent = self._silence[group].look(mine, time.monotonic())
         return GroupView(
             group, live.state, protocol, tuple(sorted(names.values())),
-            tuple(Ownership(names[owner[tp]], tp.topic, tp.partition, positions[tp].lag) for tp in sorted(owner)),
+            tuple(
+                Ownership(names[owner[tp]], tp.topic, tp.partition, positions[tp].lag if tp in positions else None)
+                for tp in sorted(owner)
+            ),
             tuple(Silent(names[silence.member], silence.for_s, silence.lag_growth) for silence in silent.values()),
-            rebalances, log_read, polled,
+            rebalances, log_read, polled, tuple(map(str, hidden.values())),
         )  # fmt: skip
 
     def _follow(self) -> Monitor:
@@ -168,7 +221,7 @@ class GroupWatcher:
 
 
 def _trouble(view: GroupView) -> tuple[int, int, str]:
-    """The order of groups: those with silent members first, then by lag, the largest first."""
+    """The order of groups: those with silent members first, then by lag, the largest first; those unknown last."""
     return -len(view.silent), -sum(ownership.lag or 0 for ownership in view.owned), view.group
 
 
@@ -176,6 +229,8 @@ def table(view: GroupView) -> Table:
     """A group: a row per member, with the lag of each of its partitions."""
     title = f"{view.group}: {view.state}, {view.protocol or '-'}"
     member_table = Table("member", "partitions", "lag", "lag per partition", "seen", title=Text(printable(title)))
+    if view.unknown:
+        member_table.caption = Text(printable(f"unknown: {'; '.join(view.unknown)}"), style="dim")
     silent = {silence.member: silence for silence in view.silent}
     for member in view.members:
         mine = [o for o in view.owned if o.member == member]

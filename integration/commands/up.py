@@ -13,6 +13,7 @@ import typer
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.frame import Output, command
+from kafka_assignors.frame.running import typed
 from kafka_assignors.output import is_quiet
 
 from ..broker import KAFKA_VERSION, Broker, start_broker
@@ -97,12 +98,13 @@ def up(
             if play:
                 print(f"{PER_S} records a second in {TOPIC}, read by group {GROUP}: {' and '.join(MEMBERS)}")
             if not is_quiet():
+                program = typed()
                 print("in another terminal:")
                 print(f"  export KAFKA_BOOTSTRAP={started.bootstrap}")
-                print("  kafka-assignors groups")
+                print(f"  {program} groups")
                 if play:
-                    print(f"  kafka-assignors why {GROUP}")
-                print(f"  kafka-assignors plan {GROUP if play else 'GROUP'} --add 1")
+                    print(f"  {program} why {GROUP}")
+                print(f"  {program} plan {GROUP if play else 'GROUP'} --add 1")
             sys.stdout.flush()
         while True:  # `signal.pause` would sleep on after a signal that comes just before it
             time.sleep(0.2)

@@ -27,7 +27,7 @@ def watch(
         typer.Argument(
             metavar="GROUP...",
             show_default=False,
-            help="Group ids or shell patterns: groups as they are at the start; all without.",
+            help="Group ids or shell patterns, also of groups that begin later; all without.",
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Show the groups once and exit.")] = False,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from .ask import BrokerNode, addresses, brokers, partition_count, request, require_access, require_cluster
 from .codecs import missing_codec
 from .read import concerns_connection, file_lines, from_settings, read_connection
-from .rights import Right, denied, needing
+from .rights import Right, denied, needing, refusal
 from .settings import NAMES, NOT_OURS, Connection
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "needing",
     "partition_count",
     "read_connection",
+    "refusal",
     "request",
     "require_access",
     "require_cluster",

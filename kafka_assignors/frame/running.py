@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -92,6 +95,15 @@ def _exit_code(run: Callable[[], int]) -> int:
     if code == INTERRUPTED:  # also of typer, which ends without a word
         interrupted()
     return code
+
+
+def typed() -> str:
+    """How to type this command again: by its name if the shell finds it there, else as it was typed."""
+    program = Path(sys.argv[0])
+    if program.name != NAME:
+        return f"{shlex.quote(sys.executable)} -m kafka_assignors"
+    there = shutil.which(NAME)
+    return NAME if there is not None and Path(there).resolve() == program.resolve() else shlex.quote(sys.argv[0])
 
 
 _told_of_interrupt: list[str] = []

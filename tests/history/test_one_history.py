@@ -22,7 +22,7 @@ from kafka_assignors.integration.checker import Verdict, check, intervals
 from kafka_assignors.integration.commands.group_watcher import GroupView, news
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.report import Report, render_html, side_by_side, told_groups
-from kafka_assignors.operator.cli.exporter import PREFIX, Readings
+from kafka_assignors.operator.cli.serving.exporter import PREFIX, Readings
 from kafka_assignors.operator.cli.why import as_json
 from kafka_assignors.operator.live.meter import SETTLED_S, LogMeter
 from kafka_assignors.operator.live.monitor import Reading

@@ -1,22 +1,17 @@
 """The lines of the README and of the pages about clients, run: what they promise works as it stands there."""
 
-import re
-import shlex
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker import Broker
-from kafka_assignors.integration.broker.ports import free_ports
 from kafka_assignors.producers import partition_for_key
 from tests.support.pages import PAGES, blocks, example
 from tests.support.producers.reading import read_back
@@ -167,65 +162,6 @@ def test_the_plan_example_prints_what_the_page_shows(capsys: pytest.CaptureFixtu
     assert len(shown) > 5
     for line in shown:
         assert line in printed, line
-
-
-COMMAND = re.compile(r"^\.venv/bin/kafka-assignors (.*?)(?: {2,}#.*)?$", re.MULTILINE)
-
-
-def typed(page: str, headings: Collection[str]) -> list[list[str]]:
-    """The lines to type that stand below some headings of a page, in their order."""
-    here = [block for block in blocks("sh") if block.page == page and block.heading in headings]
-    return [shlex.split(line) for block in here for line in COMMAND.findall(block.code)]
-
-
-@pytest.mark.broker
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("page", "headings"),
-    [
-        pytest.param("README.md", ["60 seconds"], id="readme"),
-        # long: the commands of the README, with other words
-        pytest.param(
-            "docs/quickstart.md",
-            ["2. Watch a group rebalance", "3. A broker to play with"],
-            id="quickstart",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
-def test_what_is_typed_as_printed_works(page: str, headings: Collection[str], tmp_path: Path) -> None:
-    """Line by line, in order, on an empty machine: what follows `up` is typed in a second terminal."""
-    (port,) = free_ports(1)
-    ours = [sys.executable, "-u", "-m", "kafka_assignors"]
-    lines = [
-        [word.replace("9092", str(port)) if "9092" in word else word for word in line] for line in typed(page, headings)
-    ]
-    where = next(number for number, line in enumerate(lines) if line[0] == "up")
-    for line in lines[:where]:
-        said = subprocess.run([*ours, *line], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
-        assert said.returncode == 0, said.stdout + said.stderr
-        assert "verdict true" in said.stdout
-    up = subprocess.Popen([*ours, *lines[where]], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    try:
-        assert up.stdout is not None
-        until(lambda: "plan billing" in up.stdout.readline(), "up says what to type")  # type: ignore[union-attr]
-        for line in lines[where + 1 :]:
-            once = ["--once"] if line[0] == "watch" else []
-            said = subprocess.run([*ours, *line, *once], capture_output=True, text=True, timeout=60, check=False)
-            assert said.returncode == 0, said.stdout + said.stderr
-            assert re.search(r"billing: (2 members|[1-9] rebalances?|Stable)", said.stdout), said.stdout
-        code = example("README.md", "KafkaConsumer").replace("localhost:9092", f"localhost:{port}")
-        consumer = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True)
-        try:
-            assert consumer.stdout is not None
-            assert b"customer-" in eval(consumer.stdout.readline().split()[2])
-        finally:
-            consumer.kill()
-            consumer.communicate()
-    finally:
-        up.send_signal(signal.SIGINT)
-        up.communicate(timeout=60)
-    assert up.returncode == 130
 
 
 def test_the_readmes_rows_of_frameworks_are_those_of_their_page() -> None:

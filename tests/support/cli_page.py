@@ -25,7 +25,7 @@ or wrote into a file: an option, a name, a setting. A command could not run if a
 package or the machine was in its way. An error is one sentence on stderr. `--json` prints JSON; its schemas are in
 `kafka_assignors/operator/cli/schemas/`.
 
-`plan`, `why`, `vote` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
+`plan`, `why`, `vote`, `scale` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
 topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was
 in each generation, with which subscription, assigned what. It does not show why a member left or when it stopped
 consuming: the first is told as *left or expired*, the second by bounds, or by one time for a member that left and one

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...frame import NAME, USAGE, Common, Output, command, guarded
-from .arguments import grown, joining, offers, separated, sizes
+from .arguments import grown, joining, offers, seconds, separated, sizes
 from .later import CommandPlace, Later, add
 
 app = typer.Typer(
@@ -165,6 +165,39 @@ def vote(
     return work.run(common, group, separated([adding] if adding else None), lists, to)
 
 
+@app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} scale billing -b localhost:9092 --delay 30s")
+@command
+def scale(
+    common: Common,
+    group: GroupName,
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="TIME", help="No record shall wait longer: 30s, 2m; 10s or more.")
+    ] = "30s",
+    over: Annotated[str, typer.Option("--over", metavar="TIME", help="Measure for so long.")] = "60s",
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            "--pace", metavar="RECORDS", min=0.001, show_default=False,
+            help="Records per second that a member can read. Default: as measured, of members that are busy.",
+        ),
+    ] = None,
+    least: Annotated[int, typer.Option("--least", metavar="N", min=1, help="No fewer members.")] = 1,
+    most: Annotated[
+        int | None,
+        typer.Option("--most", metavar="N", min=1, help="No more members.", show_default=False),
+    ] = None,
+) -> int:  # fmt: skip
+    """Tell the fewest members that keep a delay, at the measured rates: 0 it has that many, 1 another number."""
+    delay_s, over_s = seconds(delay, "--delay"), seconds(over, "--over")
+    from ..scaling import Rules
+
+    rules = Rules(delay_s, least, most)
+    common.reach("kafka")
+    from . import scale as work
+
+    return work.run(common, group, rules, pace, over_s)
+
+
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} exporter billing shipping -b localhost:9092 --port 9108")
 @command
 def exporter(
@@ -173,7 +206,7 @@ def exporter(
         list[str] | None,
         typer.Argument(
             metavar="GROUP...", show_default=False,
-            help="Group ids, also of groups that begin later, or shell patterns: the groups at the start; all without.",
+            help="Group ids or shell patterns, also of groups that begin later; all without.",
         ),
     ] = None,
     port: Annotated[
@@ -192,13 +225,25 @@ def exporter(
             help="Also send them to an OpenTelemetry collector, by OTLP over HTTP: http://collector:4318.",
         ),
     ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            "--delay", metavar="TIME", show_default=False,
+            help="Also tell the fewest members of each group that keep this delay, as scale does: 30s, 2m.",
+        ),
+    ] = None,
 ) -> int:  # fmt: skip
-    """Serve rebalances, their causes and costs to Prometheus, counted from now on. Changes nothing."""
+    """Serve rebalances, their causes and costs, and lag to Prometheus, counted from now on. Changes nothing."""
+    rules = None
+    if delay is not None:
+        from ..scaling import Rules
+
+        rules = Rules(seconds(delay, "--delay"))
     if otlp is None:  # its URL is checked first, by the module below
         common.reach("kafka", "prometheus_client")
-    from . import exporter as work
+    from .serving import exporter as work
 
-    return work.run(common, groups or (), port, listen, partitions, otlp)
+    return work.run(common, groups or (), work.Wanted(port, listen, otlp, rules, partitions=partitions))
 
 
 TESTS = "Tests and brokers"

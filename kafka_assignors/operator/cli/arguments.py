@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import typer
@@ -66,6 +67,22 @@ def sizes(text: str | None) -> range | None:
         wanted = f"A..B with 1 <= A <= B <= {_MOST_MEMBERS:,}, as in 1..40"
         raise typer.BadParameter(f"{text!r} is not {wanted}", param_hint="--members")
     return range(int(first), int(last) + 1)
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: str, option: str) -> float:
+    """A duration in seconds. Raises typer.BadParameter if the text has another form.
+
+    >>> seconds("30s", "--delay"), seconds("2m", "--delay"), seconds("45", "--delay")
+    (30.0, 120.0, 45.0)
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not a time such as 30s or 2m", param_hint=option)
+    return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
 def offers(values: Sequence[str] | None) -> dict[str, list[str]]:

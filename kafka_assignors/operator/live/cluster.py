@@ -17,10 +17,10 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import GroupIdNotFoundError, KafkaError, TopicAuthorizationFailedError, for_code
 
-from ...connection import Connection, Right, brokers, denied, needing, require_cluster
+from ...connection import Connection, Right, brokers, denied, needing, refusal, require_cluster
 from ...coordinator import MOST_READ, LogTail, printed_id
 from ...core.group import TopicPartition
-from ...errors import ClusterError, NoSuchGroup, WireError
+from ...errors import AccessRefused, ClusterError, NoSuchGroup, WireError
 from ...history.coordinator_log import COORDINATOR_TOPIC, GroupCommitted
 from ...history.generations import Log
 from .described import describe
@@ -42,6 +42,9 @@ _CODE = re.compile(r"\[Error (\d+)\]")
 """How kafka-python's text of an error in a description begins."""
 
 T = TypeVar("T")
+
+Hidden = Mapping[str, AccessRefused]
+"""Topic that the user may not see -> the refusal, which names the right."""
 
 
 class LiveCluster:
@@ -172,14 +175,23 @@ class LiveCluster:
 
     def topics(self, wanted: Collection[str]) -> LiveTopics:
         """Partition counts and racks of topics that exist. Raises AccessRefused if the user may not see one of them."""
+        topics, hidden = self.visible(wanted)
+        for refused in hidden.values():
+            raise refused
+        return topics
+
+    def visible(self, wanted: Collection[str]) -> tuple[LiveTopics, Hidden]:
+        """Partition counts and racks of topics that exist and that the user may see; and those of `wanted` that not."""
         if not wanted:
-            return LiveTopics({})
+            return LiveTopics({}), {}
         racks = {node.node_id: node.rack for node in brokers(self.connection)}
         with needing(self.connection, *(Right("Describe", "Topic", topic) for topic in wanted)):
             described = self._admin.describe_topics(sorted(wanted))
-            for topic in described:
-                if topic["error_code"] == TopicAuthorizationFailedError.errno:
-                    raise TopicAuthorizationFailedError(topic["name"])
+        hidden = {
+            topic["name"]: refusal(self.connection, Right("Describe", "Topic", topic["name"]))
+            for topic in described
+            if topic["error_code"] == TopicAuthorizationFailedError.errno
+        }
         there = {
             topic["name"]: sorted(topic["partitions"], key=lambda p: p["partition_index"])
             for topic in described
@@ -188,8 +200,8 @@ class LiveCluster:
         counts = {name: len(partitions) for name, partitions in there.items()}
         ids = {t["name"]: printed_id(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
         if not any(racks.values()):
-            return LiveTopics(counts, ids=ids)
-        return LiveTopics(
+            return LiveTopics(counts, ids=ids), hidden
+        topics = LiveTopics(
             counts,
             {
                 name: [{rack for node in p["replica_nodes"] if (rack := racks.get(node))} for p in partitions]
@@ -198,6 +210,7 @@ class LiveCluster:
             {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
             ids,
         )
+        return topics, hidden
 
     def positions(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Committed and end offsets of topic-partitions. Raises AccessRefused if the user may not see a topic."""
@@ -211,6 +224,18 @@ class LiveCluster:
         offsets = {tp: om.offset for tp, om in committed.items() if om.offset >= 0}
         return {TopicPartition(*tp): Position(offsets.get(tp), ends[tp].offset) for tp in wanted}
 
+    def visible_positions(
+        self, group: str, owned: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, Position], Hidden]:
+        """The same without the topics that the user may not see. Raises AccessRefused if the group may not be seen."""
+        try:
+            return self.positions(group, owned), {}
+        except AccessRefused:
+            _, hidden = self.visible({tp.topic for tp in owned})
+            if not hidden:
+                raise
+        return self.positions(group, [tp for tp in owned if tp.topic not in hidden]), hidden
+
     def committed(self, group: str, topics: Collection[str] = ()) -> dict[TopicPartition, Position]:
         """Committed and end offsets of all existing partitions in which a group has committed.
 
@@ -219,10 +244,20 @@ class LiveCluster:
         Raises:
             AccessRefused: The user may not see the group, or one of `topics`.
         """
+        positions, hidden = self.visibly_committed(group, topics)
+        for refused in hidden.values():
+            raise refused
+        return positions
+
+    def visibly_committed(
+        self, group: str, topics: Collection[str] = ()
+    ) -> tuple[dict[TopicPartition, Position], Hidden]:
+        """The same without the topics that the user may not see. Raises AccessRefused if the group may not be seen."""
         with needing(self.connection, Right("Describe", "Group", group)):
             offsets = self._coordinated(lambda: self._admin.list_group_offsets({group: None})[group], group)
-        there = self.topics({*topics, *(tp.topic for tp in offsets)}).counts
-        return self.positions(group, [TopicPartition(*tp) for tp in offsets if tp.partition < there.get(tp.topic, 0)])
+        there, hidden = self.visible({*topics, *(tp.topic for tp in offsets)})
+        tps = [TopicPartition(*tp) for tp in offsets if tp.partition < there.counts.get(tp.topic, 0)]
+        return self.positions(group, tps), hidden
 
     def log(self, group: str, most: int = MOST_READ, progress: Callable[[float], None] | None = None) -> Log:
         """A group's records in the last `most` offsets of the coordinator's log.

@@ -59,18 +59,18 @@ class GroupLine:
         return {**asdict(self), "unknown": list(self.unknown)}
 
 
-def chosen(groups: Collection[str], patterns: Sequence[str]) -> list[str]:
+def chosen(groups: Collection[str], patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
     """The groups that a name or a shell pattern means, in order of their names; all without patterns.
 
     Raises:
-        NoSuchGroup: A pattern fits none.
+        NoSuchGroup: A pattern fits none, unless the caller is `waiting`.
 
     >>> chosen(["billing", "billing-test", "mail"], ["billing*"])
     ['billing', 'billing-test']
     """
     fitting = {glob: {name for name in groups if name == glob or fnmatchcase(name, glob)} for glob in patterns}
     for pattern, names in fitting.items():
-        if not names:
+        if not names and not waiting:
             raise NoSuchGroup(f"no group fits {pattern!r}; without a name all groups are listed")
     return sorted(set().union(*fitting.values()) if patterns else groups)
 
@@ -78,20 +78,30 @@ def chosen(groups: Collection[str], patterns: Sequence[str]) -> list[str]:
 def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
     """The groups of a cluster that names or shell patterns (none: all) mean now, and whose members can be read.
 
-    With `waiting`, a name is taken that no group has. The cluster is asked for its groups only if that is needed.
+    With `waiting`, a name is taken that no group has, and there may be none yet. The cluster is asked for its groups
+    only if that is needed.
 
     Raises:
         NoSuchGroup: A pattern fits no group that can be read, or there is none.
         ClusterError: The cluster doesn't answer.
     """
-    if patterns and not any(set(pattern) & _WILD for pattern in patterns):
+    if not open_ended(patterns):
         return list(dict.fromkeys(patterns))
     groups = {name for name, kind in cluster.groups().items() if kind.lower() in READ}
     awaited = [group for group in patterns if waiting and not set(group) & _WILD]
-    fitting = chosen(groups.union(awaited), patterns)
-    if not fitting:
+    fitting = chosen(groups.union(awaited), patterns, waiting=waiting)
+    if not fitting and not waiting:
         raise NoSuchGroup("the cluster has no group that you may see")
     return fitting
+
+
+def open_ended(patterns: Sequence[str]) -> bool:
+    """Whether groups that begin later may be meant, too: by a shell pattern, or by no pattern at all.
+
+    >>> open_ended([]), open_ended(["billing*"]), open_ended(["billing"])
+    (True, True, False)
+    """
+    return not patterns or any(set(pattern) & _WILD for pattern in patterns)
 
 
 def overview(cluster: LiveCluster, patterns: Sequence[str], note: Callable[[str], None]) -> list[GroupLine]:

@@ -6,11 +6,12 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...core.group import NO_GENERATION, Group, Member, Partitions
+from ...core.group import NO_GENERATION, Group, Member, Partitions, TopicPartition
 from ...core.group.claims import resolve
 from ...core.group.indexed import UNASSIGNED
 from ...core.group.order import lasting
@@ -129,15 +130,28 @@ def sizing(group: Group, made: Strategy, sizes: Iterable[int]) -> Sizing:
     Cost: that of an assignment per size.
     """
     wanted = _checked(sizes)
+    settled = _settled(group, made, wanted)
+    return Sizing(made.name, dict(made.options), len(group.members), tuple(settled[n].size for n in wanted))
+
+
+def shares(group: Group, made: Strategy, sizes: Iterable[int]) -> dict[int, list[tuple[TopicPartition, ...]]]:
+    """The same group at the same sizes, and at its current one: size -> the partitions of each member."""
+    return {
+        n: [tuple(TopicPartition(t, p) for t, ids in topics.items() for p in ids) for topics in step.target.values()]
+        for n, step in _settled(group, made, _checked(sizes)).items()
+    }
+
+
+def _settled(group: Group, made: Strategy, sizes: Sequence[int]) -> dict[int, _Step]:
+    """Size -> the group at it; the current size, too."""
     made.load()
     now = _Step(made, group, lasting(group.members)[0], 0)
-    rows = {now.size.members: now.size}
-    for way in ([n for n in wanted if n > len(now.members)], [n for n in reversed(wanted) if n < len(now.members)]):
+    steps = {len(now.members): now}
+    for way in ([n for n in sizes if n > len(now.members)], [n for n in reversed(sizes) if n < len(now.members)]):
         step = now
         for n in way:
-            step = step.resized(n, now.members)
-            rows[n] = step.size
-    return Sizing(made.name, dict(made.options), now.size.members, tuple(rows[n] for n in wanted))
+            step = steps[n] = step.resized(n, now.members)
+    return steps
 
 
 def _checked(sizes: Iterable[int]) -> list[int]:
@@ -163,20 +177,24 @@ class _Step:
     def __init__(self, made: Strategy, group: Group, members: Sequence[Member], gone: int) -> None:
         self._made, self._group, self.members = made, group, members
         here = decoded(made, Group(members, group.partitions, group.racks, group.leaders))
-        claims = here.claims or resolve(here.group)
-        self._target = made.settles_as(here, made.assign(here)[0])
-        owner = positions(claims.indexed, self._target)
+        self._claims, self._gone = here.claims or resolve(here.group), gone
+        self.target = made.settles_as(here, made.assign(here)[0])
+
+    @cached_property
+    def size(self) -> Size:
+        """The figures of the group at this size."""
+        claims, made, count = self._claims, self._made, len(self.members)
+        owner = positions(claims.indexed, self.target)
         holder_mask = claims.holder != UNASSIGNED
-        moves = gone + int((owner != claims.holder)[holder_mask].sum())
-        loads = np.bincount(owner[owner != UNASSIGNED], minlength=len(members))
+        moves = self._gone + int((owner != claims.holder)[holder_mask].sum())
+        loads = np.bincount(owner[owner != UNASSIGNED], minlength=count)
         idle = int((loads == 0).sum())
         if isinstance(made, ByWork):
             load = report(claims, owner, made.placing)
-            self.size = Size(len(members), load.greatest, load.mean, load.bound, idle, moves)
-        else:
-            best = sticky.owners(claims, sticky.DEFAULT)  # the least sum of squares has the least maximum
-            least = np.bincount(best[best != UNASSIGNED], minlength=1).max()
-            self.size = Size(len(members), int(loads.max()), float(loads.sum() / len(members)), int(least), idle, moves)
+            return Size(count, load.greatest, load.mean, load.bound, idle, moves)
+        best = sticky.owners(claims, sticky.DEFAULT)  # the least sum of squares has the least maximum
+        least = np.bincount(best[best != UNASSIGNED], minlength=1).max()
+        return Size(count, int(loads.max()), float(loads.sum() / count), int(least), idle, moves)
 
     def resized(self, count: int, current: Sequence[Member]) -> _Step:
         """The group with this number of members, which hold the assignment of this step."""
@@ -184,7 +202,7 @@ class _Step:
         holding = [
             replace(
                 member,
-                owned=Partitions.of((t, p) for t, ids in self._target[member.member_id].items() for p in ids),
+                owned=Partitions.of((t, p) for t, ids in self.target[member.member_id].items() for p in ids),
                 generation=generation,
             )
             for member in self.members

@@ -19,6 +19,7 @@ LINES = {
     "groups": "groups",
     "why": "why g",
     "vote": "vote g",
+    "scale": "scale g",
     "exporter": "exporter g",
     "watch": "watch g --once",
     "up": "up",

@@ -20,12 +20,14 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import ClusterError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
-from kafka_assignors.operator.cli import exporter
 from kafka_assignors.operator.cli.app import main
-from kafka_assignors.operator.cli.exporter import PREFIX, Readings, serving
-from kafka_assignors.operator.live.group import LiveGroup, LiveMember
+from kafka_assignors.operator.cli.serving import exporter
+from kafka_assignors.operator.cli.serving.exporter import PREFIX, Readings, serving
+from kafka_assignors.operator.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.operator.live.meter import Totals
 from kafka_assignors.operator.live.monitor import Reading
+from kafka_assignors.operator.live.silence import Position
+from kafka_assignors.operator.scaling import Rules
 from tests.support.collector import collecting
 from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
@@ -37,12 +39,18 @@ MONITORING = ROOT / "examples" / "monitoring"
 def reading(may_miss: bool = False) -> Reading:
     member = LiveMember("m-1", "m", "h", frozenset({"t"}), (TopicPartition("t", 0),))
     live = LiveGroup("g", "Stable", "classic", "range", (member,), None if may_miss else 7)
-    return Reading("g", Totals(moved=3, needless=1, ownerless_ms=2500.0), live, 2, may_miss)
+    positions = {TopicPartition("t", 0): Position(7, 10), TopicPartition("u", 1): Position(5, 5)}
+    return Reading(
+        "g", Totals(moved=3, needless=1, ownerless_ms=2500.0), live, 2, may_miss,
+        positions=positions, topics=LiveTopics({"t": 1}),
+    )  # fmt: skip
 
 
-def served(*now: Reading, partitions: bool = False) -> dict[Any, float]:
-    readings = Readings(partitions=partitions)
-    readings.now = now
+def served(*now: Reading, partitions: bool = False, rules: Rules | None = None) -> dict[Any, float]:
+    """What is served after looks at the readings, half a minute apart."""
+    readings = Readings(partitions=partitions, rules=rules)
+    for n, reading in enumerate(now):
+        readings.take((reading,), 30.0 * n)
     with serving(readings, "127.0.0.1", 0) as url:
         return scraped(url)
 
@@ -60,8 +68,58 @@ def test_the_metrics_are_the_readings() -> None:
     assert told[f"{PREFIX}generation", group] == 7
     assert (told[f"{PREFIX}members", group], told[f"{PREFIX}plan_gap", group]) == (1, 2)
     assert not any("partition_owner" in name for name, *_ in told)
+    assert {key[2][1]: value for key, value in told.items() if key[0] == f"{PREFIX}lag_records"} == {"t": 3, "u": 0}
+    assert told[f"{PREFIX}unknown", group] == 0
+    assert not {f"{PREFIX}members_wanted", f"{PREFIX}delay_seconds"} & {name for name, *_ in told}
     owner = (f"{PREFIX}partition_owner", ("group", "g"), ("member", "m"), ("partition", "0"), ("topic", "t"))
-    assert served(reading(), partitions=True)[owner] == 1
+    by_partition = served(reading(), partitions=True)
+    assert by_partition[owner] == 1
+    assert by_partition[f"{PREFIX}partition_lag_records", group, ("partition", "0"), ("topic", "t")] == 3
+
+
+def hidden() -> Reading:
+    """A group that may not be seen."""
+    return Reading("g", Totals(), None, None, False, unknown=("user 'u' lacks the permission Describe on Group g",))
+
+
+@pytest.mark.slow
+def test_a_hidden_group_is_unknown_and_has_no_figures() -> None:
+    told = served(hidden())
+
+    assert told[f"{PREFIX}unknown", ("group", "g")] == 1
+    assert not {f"{PREFIX}members", f"{PREFIX}lag_records", f"{PREFIX}generation"} & {name for name, *_ in told}
+
+
+def behind(at_s: float) -> Reading:
+    """Ten partitions, two members; each partition gets 20 records a second, each member reads 50."""
+    owned = [tuple(TopicPartition("t", p) for p in range(n, 10, 2)) for n in range(2)]
+    members = tuple(LiveMember(f"m{n}-1", f"m{n}", "h", frozenset({"t"}), tps) for n, tps in enumerate(owned))
+    live = LiveGroup("g", "Stable", "classic", "sticky", members, 7)
+    positions = {TopicPartition("t", p): Position(int(10 * at_s), int(20 * at_s) + 500) for p in range(10)}
+    return Reading("g", Totals(), live, 2, False, positions=positions, topics=LiveTopics({"t": 10}))
+
+
+@pytest.mark.slow
+def test_with_a_delay_the_number_of_members_is_told() -> None:
+    """Each member reads half of what comes; five would read all of it."""
+    told = served(*map(behind, (0, 30, 60, 90)), rules=Rules(delay_s=60))
+
+    assert told[f"{PREFIX}members", ("group", "g")] == 2
+    assert told[f"{PREFIX}members_wanted", ("group", "g")] == 5
+    assert told[f"{PREFIX}delay_seconds", ("group", "g")] > 300
+    assert f"{PREFIX}members_wanted" not in {name for name, *_ in served(behind(0), rules=Rules(delay_s=60))}
+
+
+def test_a_reading_without_a_new_look_changes_no_answer_and_a_group_that_ended_is_forgotten() -> None:
+    readings, looks = Readings(rules=Rules(delay_s=60)), [behind(at_s) for at_s in (0, 30, 60, 90)]
+    for n, look in enumerate(looks):
+        readings.take((look,), 30.0 * n)
+    before = readings.scaled["g"]
+
+    readings.take((looks[-1],), 95.0)
+    assert readings.scaled["g"] is before
+    readings.take((), 100.0)
+    assert readings.scaled == {}
 
 
 @pytest.mark.slow
@@ -73,7 +131,7 @@ def test_what_polling_cannot_tell_is_absent() -> None:
 
 @pytest.mark.slow
 def test_rules_and_dashboard_name_metrics_and_causes_that_exist() -> None:
-    told = served(reading())
+    told = {**served(reading()), **served(*map(behind, (0, 30)), rules=Rules(delay_s=60))}
     names = {name for name, *_ in told}
     causes = {label[1] for _, *labels in told for label in labels if label[0] == "cause"}
     rules = [
@@ -86,7 +144,8 @@ def test_rules_and_dashboard_name_metrics_and_causes_that_exist() -> None:
 
     used = {name for query in queries for name in re.findall(r"kafka_[a-z_]+", query)}
     assert used <= names, used - names
-    assert names - used <= {f"{PREFIX}partition_owner"}, "each metric is on the dashboard or in a rule"
+    by_partition = {f"{PREFIX}partition_owner", f"{PREFIX}partition_lag_records"}
+    assert names - used <= by_partition, "each metric is on the dashboard or in a rule"
     assert {cause for query in queries for cause in re.findall(r'cause="([^"]*)"', query)} <= causes
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.operator.cli import otlp
-from kafka_assignors.operator.cli.exporter import PREFIX, Readings, serving
+from kafka_assignors.operator.cli.serving import otlp
+from kafka_assignors.operator.cli.serving.exporter import PREFIX, Readings, serving
 from tests.operator.cli.test_exporter import reading, scraped
 from tests.support.collector import Collector, collecting
 from tests.support.waiting import until

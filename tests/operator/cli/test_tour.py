@@ -22,7 +22,7 @@ from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.stability import Stable
 from kafka_assignors.operator.cli.app import main
-from kafka_assignors.operator.cli.exporter import PREFIX
+from kafka_assignors.operator.cli.serving.exporter import PREFIX
 from tests.support.cli import answered, cli, commands, valid
 from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
@@ -30,7 +30,7 @@ from tests.support.places import ROOT
 MakeTopic = Callable[..., str]
 PARTITIONS = 6
 ON_A_GROUP = (
-    "plan", "why", "vote", "groups", "watch", "exporter", "keys place", "keys audit", "keys growth", "doctor",
+    "plan", "why", "vote", "groups", "watch", "scale", "exporter", "keys place", "keys audit", "keys growth", "doctor",
     "explain", "judge",
 )  # fmt: skip
 WITH_A_RUN = ("test", "report run", "report stream", "report page")
@@ -122,6 +122,10 @@ def _the_group_is_seen(group: str, where: tuple[str, ...], clients: Collection[s
     assert {(one["member"], one["partition"]) for one in watched["owned"]} == {
         (name, p) for name, topics in stable.owned.items() for ids in topics.values() for p in ids
     }
+
+    scale = answered("scale", cli("scale", group, *where, "--over", "6s", "--pace", "100", "--json"))
+    assert [scale[name] for name in ("now", "rate", "assignor", "measured")] == [len(clients), 0, "range", True]
+    assert {PARTITIONS, 1} <= {size["members"] for size in scale["sizes"]}
 
     with exporting(group, *where) as (url, _):
         scrape = scraped(url)

@@ -4,41 +4,84 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from socketserver import ThreadingMixIn
 from typing import Any, NoReturn
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from ...errors import ClusterError
-from ...frame import Common
-from ..live.cluster import LiveCluster
-from ..live.meter import imbalance
-from ..live.monitor import Monitor, Reading
-from ..live.overview import watchable
+from ....errors import ClusterError
+from ....frame import Common
+from ...live.cluster import LiveCluster
+from ...live.demand import Demand, Scaled
+from ...live.meter import imbalance
+from ...live.monitor import LAGS_S, Monitor, Reading
+from ...live.overview import open_ended, watchable
+from ...scaling import Rules
 
 PREFIX = "kafka_group_"
 MOST_CONNECTIONS = 16
 """At once; the oldest one is closed for a new one, so that requests which never end keep no scrape out."""
 SILENCE_S = 10
 """How long a connection may send nothing."""
+FIND_S = 30.0
+"""Seconds between two looks for groups that a pattern means."""
 
 
 class Readings:
-    """The last readings as Prometheus's metrics; `partitions` adds a series per partition, which tells its owner."""
+    """The last readings as Prometheus's metrics.
 
-    def __init__(self, *, partitions: bool = False) -> None:
+    Args:
+        partitions: Whether to add series per partition: its owner, and its lag.
+        rules: Of the number of members that a group needs; None: it isn't told.
+    """
+
+    def __init__(self, *, partitions: bool = False, rules: Rules | None = None) -> None:
         self.now: tuple[Reading, ...] = ()  # replaced as a whole: the server's threads read it
+        self.scaled: Mapping[str, Scaled] = {}  # likewise
         self.reachable = True
-        self._partitions = partitions
+        self._partitions, self._rules = partitions, rules
+        self._demands: dict[str, Demand] = {}
+        self._looks: dict[str, object] = {}  # group -> the positions of the last look
+
+    def take(self, now: tuple[Reading, ...], now_s: float) -> None:
+        """Take the readings of now; `now_s` is of a clock that never goes back."""
+        self.now = now
+        if self._rules is None:
+            return
+        scaled = {}
+        for reading in now:
+            group, live = reading.group, reading.live
+            if live is None or not live.members or live.rebalancing or reading.topics is None or reading.unknown:
+                continue
+            if reading.positions is self._looks.get(group):  # no look since then
+                if group in self.scaled:
+                    scaled[group] = self.scaled[group]
+                continue
+            self._looks[group] = reading.positions
+            demand = self._demands.setdefault(group, Demand(self._rules))
+            demand.add(live, reading.positions, now_s)
+            if (answer := demand.scaled(live, reading.topics, now_s)) is not None:
+                scaled[group] = answer
+        self.scaled = scaled
+        groups = {reading.group for reading in now}
+        for gone in self._demands.keys() - groups:
+            del self._demands[gone], self._looks[gone]
 
     def collect(self) -> Iterator[Metric]:
         """The metrics now; called by the server for each scrape."""
         yield from _counters(self.now)
         yield from _gauges(self.now)
+        yield from _lags(self.now)
+        if self._rules is not None:
+            yield from _sizes(self.scaled, self._rules)
         reachable = GaugeMetricFamily(
             f"{PREFIX}exporter_reachable", "1 if the cluster answered the last request, 0 if it didn't."
         )
@@ -46,24 +89,44 @@ class Readings:
         yield reachable
         if self._partitions:
             yield _owners(self.now)
+            yield _partition_lags(self.now)
 
 
-def run(
-    common: Common, groups: Sequence[str], port: int, listen: str, partitions: bool, collector: str | None
-) -> NoReturn:
+@dataclass(frozen=True)
+class Wanted:
+    """What to serve, and where.
+
+    Args:
+        collector: Address of a collector of OTLP; None: none.
+        rules: Of the number of members that each group needs; None: it isn't told.
+        partitions: Whether to add series per partition.
+    """
+
+    port: int
+    listen: str
+    collector: str | None = None
+    rules: Rules | None = None
+    partitions: bool = False
+
+
+def run(common: Common, patterns: Sequence[str], wanted: Wanted) -> NoReturn:
     """Serve the metrics of groups, and send them to a collector of OTLP, until the command is interrupted."""
+    collector = wanted.collector
     if collector is not None:
         from . import otlp
 
         collector, every_s = otlp.endpoint(collector), otlp.interval_s()
     with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log"):
-            groups = watchable(cluster, groups, waiting=True)
-            monitor = Monitor(cluster, groups, common.note, waiting=True)
-        readings = Readings(partitions=partitions)
+            groups = watchable(cluster, patterns, waiting=True)
+            if not groups:
+                common.note(f"no group that you may see fits yet; they are looked for every {FIND_S:g} s")
+            monitor = Monitor(cluster, groups, common.note, waiting=True, lags_s=LAGS_S)
+        readings = Readings(partitions=wanted.partitions, rules=wanted.rules)
+        finder = Finder(cluster, monitor, patterns)
         with monitor, ExitStack() as outlets:
             _take(readings, monitor, 0.0)
-            url = outlets.enter_context(serving(readings, listen, port))
+            url = outlets.enter_context(serving(readings, wanted.listen, wanted.port))
             if collector is not None:
                 outlets.enter_context(otlp.sending(readings.collect, collector, every_s, common.note))
             if common.as_json:
@@ -72,7 +135,24 @@ def run(
             else:
                 print(f"serving {url}; Ctrl-C ends it", flush=True)
             while True:
+                finder.look(time.monotonic())
                 _take(readings, monitor, monitor.wait_s)
+
+
+class Finder:
+    """Lets a monitor watch the groups that patterns mean as they begin and end; it looks at once, and each `FIND_S`."""
+
+    def __init__(self, cluster: LiveCluster, monitor: Monitor, patterns: Sequence[str]) -> None:
+        self._cluster, self._monitor, self._patterns = cluster, monitor, patterns
+        self._due = 0.0
+
+    def look(self, now_s: float) -> None:
+        """Look if it is time. `now_s` is of a clock that never goes back."""
+        if not open_ended(self._patterns) or now_s < self._due:
+            return
+        self._due = now_s + FIND_S
+        with suppress(KafkaError, ClusterError, OSError):  # the monitor's next reading tells that of the cluster
+            self._monitor.watch(watchable(self._cluster, self._patterns, waiting=True))
 
 
 class _Handler(WSGIRequestHandler):
@@ -137,7 +217,7 @@ def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
 
 
 def _take(readings: Readings, monitor: Monitor, timeout_s: float) -> None:
-    readings.now = tuple(monitor.read(timeout_s))
+    readings.take(tuple(monitor.read(timeout_s)), time.monotonic())
     readings.reachable = monitor.reachable
 
 
@@ -178,9 +258,11 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
         "Most partitions at one member, over the least possible if all subscribe alike: 1 is even.",
     )
     gap = gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
+    unknown = gauge("unknown", "1 if you may not see the group, or one of its topics: figures of it are then absent.")
     missing = gauge("may_miss_rebalances", "1 if the group is polled, because the coordinator's log can't be read.")
     for reading in now:
         missing.add_metric([reading.group], float(reading.may_miss))
+        unknown.add_metric([reading.group], float(bool(reading.unknown)))
         if reading.live is None:
             continue
         members.add_metric([reading.group], len(reading.live.members))
@@ -189,7 +271,52 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
         ):  # fmt: skip
             if value is not None:
                 family.add_metric([reading.group], value)
-    yield from (generation, members, uneven, gap, missing)
+    yield from (generation, members, uneven, gap, missing, unknown)
+
+
+def _lags(now: Sequence[Reading]) -> Iterator[Metric]:
+    lag = GaugeMetricFamily(
+        f"{PREFIX}lag_records",
+        "Records between the committed offsets and the ends of the partitions in which the group has committed.",
+        labels=["group", "topic"],
+    )
+    for reading in now:
+        by_topic: Counter[str] = Counter()
+        for tp, position in reading.positions.items():
+            by_topic[tp.topic] += position.lag or 0
+        for topic, records in by_topic.items():
+            lag.add_metric([reading.group, topic], records)
+    yield lag
+
+
+def _partition_lags(now: Sequence[Reading]) -> Metric:
+    lag = GaugeMetricFamily(
+        f"{PREFIX}partition_lag_records", "Records between the committed offset and the end of the partition.",
+        labels=["group", "topic", "partition"],
+    )  # fmt: skip
+    for reading in now:
+        for tp, position in reading.positions.items():
+            if position.lag is not None:
+                lag.add_metric([reading.group, tp.topic, str(tp.partition)], position.lag)
+    return lag
+
+
+def _sizes(scaled: Mapping[str, Scaled], rules: Rules) -> Iterator[Metric]:
+    wanted = GaugeMetricFamily(
+        f"{PREFIX}members_wanted", "The fewest members that keep --delay, with hysteresis; absent while it is unknown.",
+        labels=["group"],
+    )  # fmt: skip
+    waits = GaugeMetricFamily(
+        f"{PREFIX}delay_seconds",
+        f"The longest time that a record waits within {rules.horizon_s:g} s, at the measured rates; an upper bound "
+        "until a member was busy.",
+        labels=["group"],
+    )
+    for group, answer in scaled.items():
+        wanted.add_metric([group], answer.answer.members)
+        now = next(size for size in answer.sizes if size.members == answer.answer.now)
+        waits.add_metric([group], now.delay_s(rules.horizon_s))
+    yield from (wanted, waits)
 
 
 def _owners(now: Sequence[Reading]) -> Metric:

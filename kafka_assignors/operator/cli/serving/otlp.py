@@ -25,7 +25,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client.core import Metric as Family
 
-from ...errors import ConfigError
+from ....errors import ConfigError
 
 INTERVAL_MS = 60_000
 """Time between two exports unless ``OTEL_METRIC_EXPORT_INTERVAL`` is set: OpenTelemetry's default."""

@@ -1,0 +1,1 @@
+"""The command that serves figures of live groups to what scrapes or collects them."""

@@ -1,0 +1,9 @@
+"""How many members a group needs to keep a delay, and when that is worth a rebalance. Pure: no clock, no Kafka."""
+
+from __future__ import annotations
+
+from .flows import Flow, FlowMeter, Flows
+from .scaler import Answer, Scaler
+from .sizes import Rules, SizeDelay, delays, steps
+
+__all__ = ["Answer", "Flow", "FlowMeter", "Flows", "Rules", "Scaler", "SizeDelay", "delays", "steps"]
