@@ -19,6 +19,11 @@ FIRST := $(VENV)/pure-tests.xml
 # The tests start thousands of members and commands; without compiled modules each start takes twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Where no terminal shows the progress of pip and MkDocs: a line each 5 s. $(PATIENTLY) WHAT COMMAND
+PATIENTLY := sh -c 'if [ -t 1 ]; then exec "$$@"; fi; begin=$$(date +%s); \
+	(while sleep 5 >/dev/null 2>&1; do echo "$$0: $$(($$(date +%s) - begin)) s"; done) & ticks=$$!; \
+	"$$@"; code=$$?; kill $$ticks; exit $$code'
+
 .DEFAULT_GOAL := help
 .PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms dist release-check format bench docs pictures clean help
 
@@ -29,11 +34,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "error: $(PYTHON) is older than 3.10; set PYTHON=<a newer one>" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "error: no venv module for $(PYTHON); on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 2; }
 	@echo "setup, 1 of 3: pip"
-	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(PATIENTLY) 'setup, 1 of 3' $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@echo "setup, 2 of 3: the packages of the extra '$(EXTRAS)' and of the tests"
-	@$(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]' --group dev
+	@$(PATIENTLY) 'setup, 2 of 3' $(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]' --group dev
 	@echo "setup, 3 of 3: Java, and the jars that these packages need"
-	@$(BIN)/python -m kafka_assignors.jvm fetch
+	@$(PATIENTLY) 'setup, 3 of 3' $(BIN)/python -m kafka_assignors.jvm fetch
 	@touch $(READY) $(VENV)/.ready
 
 clean:  ## remove .venv, caches and runs
@@ -98,11 +103,12 @@ bench: $(READY)  ## all benchmarks, quick form (ARGS= for the full one)
 	$(BIN)/python -m benchmarks all $(or $(ARGS),--quick)
 
 $(DOCS): pyproject.toml constraints.txt | $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	@echo "docs: the packages of MkDocs"
+	@$(PATIENTLY) 'docs: pip' $(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
 	@touch $(DOCS)
 
 docs: $(DOCS)  ## the documentation as a site in build/docs, which opens without a network; a dead link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(PATIENTLY) 'docs: mkdocs' $(BIN)/python -m mkdocs build --strict
 	@echo "build/docs/index.html"
 
 pictures: $(READY)  ## draw the docs' pictures again (headless Chromium), record the terminal session, run the notebook

@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -86,6 +88,49 @@ def note(text: str) -> None:
     """Tell something beside the answer, on stderr."""
     if not is_quiet():
         print(f"note: {printable_lines(text)}", file=sys.stderr)
+
+
+TOLD_EVERY_S = 5.0
+"""No command is silent for longer while it works, also where no terminal shows a live line."""
+
+
+@contextmanager
+def repeated(every_s: float, tell: Callable[[], object]) -> Iterator[None]:
+    """Call a function again and again on a thread while the body runs, first after `every_s` seconds."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(every_s):
+            tell()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(1.0)  # what it calls may wait for a process that has ended
+
+
+@contextmanager
+def going_on(doing: str, at: Callable[[], str] = str) -> Iterator[None]:
+    """Tell on stderr, each `TOLD_EVERY_S` while the body runs, that it goes on; unless `quiet`.
+
+    `at` returns where it is, or "".
+    """
+    if is_quiet():
+        yield
+        return
+    begin = time.monotonic()
+
+    def tell() -> None:
+        where = at()
+        with suppress(OSError):
+            text = f"{doing}: {time.monotonic() - begin:.0f} s{', ' if where else ''}{where}"
+            print(printable_lines(text), file=sys.stderr, flush=True)
+
+    with repeated(TOLD_EVERY_S, tell):
+        yield
 
 
 def open_streams() -> None:

@@ -62,7 +62,7 @@ from kafka_assignors.integration.topics.sandbox import remove
 
 from .connection import Connection, read_connection
 from .errors import ChecksumMismatch, ConfigError, JarError, JavaNotFound, KafkaAssignorsError
-from .output import printable
+from .output import going_on, printable
 
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
@@ -116,7 +116,8 @@ def _offered(config: pytest.Config) -> Iterator[None]:
     """
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     try:
-        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        shown = nullcontext() if capture is None else capture.global_and_fixture_disabled()
+        with shown, going_on("starting what the tests need"):
             yield
     except ChecksumMismatch:  # not a missing jar, but a wrong one
         raise

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 
-from kafka_assignors.output import is_quiet
-
-TOLD_EVERY_S = 30.0
-"""Seconds after which a step that goes on is told again in a pipe."""
+from kafka_assignors.output import TOLD_EVERY_S, is_quiet, repeated
 
 
 class Progress:
@@ -51,33 +47,16 @@ class Progress:
             from rich.console import Console
 
             status = Console(stderr=True).status(f"pipeline: {name} …")
-            with status, self._repeated(1.0, lambda: status.update(f"pipeline: {self._at(name, begin)}")):
+            with status, repeated(1.0, lambda: status.update(f"pipeline: {self._at(name, begin)}")):
                 yield
         else:
             _print(f"{name} …")
-            with self._repeated(TOLD_EVERY_S, lambda: _print(self._at(name, begin))):
+            with repeated(TOLD_EVERY_S, lambda: _print(self._at(name, begin))):
                 yield
 
     def _at(self, name: str, begin: float) -> str:
         detail = self.detail()
         return f"{name} … {time.monotonic() - begin:.0f} s" + (f", {detail}" if detail else "")
-
-    @contextlib.contextmanager
-    def _repeated(self, every_s: float, tell: Callable[[], None]) -> Iterator[None]:
-        """Tell again and again while the body runs."""
-        over = threading.Event()
-
-        def repeat() -> None:
-            while not over.wait(every_s):
-                tell()
-
-        thread = threading.Thread(target=repeat, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join(1.0)  # it may wait for a JVM that has ended
 
 
 def _print(text: str) -> None:

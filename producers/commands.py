@@ -40,7 +40,8 @@ def audit_command(
     The exit code is 0 when one hash explains all, 1 when there are strays or no hash does.
     """
     sample = read_sample(common.connection, topic, records)
-    result = audit(sample.placed_keys, sample.partitions, strays=strays)
+    with common.busy("comparing the keys with each hash"):
+        result = audit(sample.placed_keys, sample.partitions, strays=strays)
     if common.as_json:
         common.print_json(_as_json(topic, result, sample))
     else:
@@ -70,7 +71,8 @@ def growth_command(  # options of the command line
         raise ConfigError("the number of partitions now is missing; name a TOPIC to read it, or give --from N")
     else:
         keys = [b"user-%d" % i for i in range(20_000)]
-    shares = growth(keys, now, then)
+    with common.busy("placing the keys"):
+        shares = growth(keys, now, then)
     if common.as_json:
         common.print_json({"from": now, "to": then, "topic": topic, "keys": len(keys), "moved": dict(shares)})
         return YES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -12,15 +13,13 @@ from typing import Any, NamedTuple
 from kafka_assignors.connection import Connection, Right, missing_codec, needing, require_cluster
 from kafka_assignors.errors import ClusterError
 from kafka_assignors.extras import install
-from kafka_assignors.output import is_quiet
+from kafka_assignors.output import going_on, is_quiet
 
 from .core.audit import PlacedKey
 from .errors import ClientMissing, NoPartitions
 
 TIMEOUT_S = 30
 BOOTSTRAP_TIMEOUT_S = 10
-_LINE_S = 10
-"""In a pipe, a line of progress this often."""
 
 _Bounds = Mapping[int, tuple[int, int]]
 """partition -> (first offset, offset after the last one to read)."""
@@ -191,7 +190,7 @@ class _Patience:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show on stderr how much is done: a bar on a terminal, else a line every `_LINE_S`."""
+    """Show on stderr how much is done: a bar on a terminal, else a line each `TOLD_EVERY_S`."""
     if is_quiet():
         yield lambda _: None
     elif sys.stderr.isatty():
@@ -203,16 +202,6 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
             task = shown.add_task(what, total=total)
             yield lambda done: shown.update(task, completed=done)
     else:
-        yield _lines(what, total, time.monotonic)
-
-
-def _lines(what: str, total: int, clock: Callable[[], float]) -> Callable[[int], None]:
-    following = clock() + _LINE_S
-
-    def tell(done: int) -> None:
-        nonlocal following
-        if clock() >= following:
-            following = clock() + _LINE_S
-            print(f"{what}: {done} of {total} offsets", file=sys.stderr, flush=True)
-
-    return tell
+        last = deque([0], maxlen=1)
+        with going_on(what, lambda: f"{last[0]:,} of {total:,} offsets"):
+            yield last.append

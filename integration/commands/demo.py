@@ -27,6 +27,7 @@ from kafka_assignors.errors import KafkaAssignorsError
 from kafka_assignors.history.events import is_of
 from kafka_assignors.history.events.bodies import AckBody, ReadBackBody
 from kafka_assignors.operator.election import elect
+from kafka_assignors.output import TOLD_EVERY_S, repeated
 
 from ..broker import Broker
 from ..checker import check
@@ -365,8 +366,10 @@ class Demo:
             with self.console.status(what):
                 yield
         else:
-            self.console.print(f"... {what}")
-            yield
+            begin, console = time.monotonic(), self.console
+            console.print(f"... {what}")
+            with repeated(TOLD_EVERY_S, lambda: console.print(f"... {what}: {time.monotonic() - begin:.0f} s")):
+                yield
 
     @contextmanager
     def _stages(self) -> Iterator[Callable[[str, float], None]]:

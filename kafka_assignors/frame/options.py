@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..output import note
+from ..output import going_on, note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,8 +75,16 @@ class Output:
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[Callable[[float], None]]:
-        """Show on a terminal what is being done; the function that it yields takes the share done, 0 to 1."""
-        if self.quiet or not sys.stderr.isatty():
+        """Show what is being done: live on a terminal, else by a line each `TOLD_EVERY_S`.
+
+        The function that it yields takes the share done, 0 to 1.
+        """
+        if not sys.stderr.isatty():
+            last = deque([0.0], maxlen=1)
+            with going_on(doing, lambda: f"{last[0]:.0%}" if last[0] else ""):
+                yield last.append
+            return
+        if self.quiet:
             yield lambda _share: None
             return
         with self.console(stderr=True).status(doing) as status:

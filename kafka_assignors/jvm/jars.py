@@ -20,6 +20,7 @@ from typing import Any
 
 from ..errors import ChecksumMismatch, JarError, NotEnoughSpace
 from ..extras import install
+from ..output import going_on
 from .cache import ENV, cache_folder, one_at_a_time, write_atomically
 from .locks import SPARK_ROOTS, Jar, kafka_lock, read_lock, spark_lock
 
@@ -260,5 +261,6 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
                 quarters += 1
                 print(f"fetching {what}: {25 * quarters} %", file=sys.stderr, flush=True)
 
-    yield advance
+    with going_on(f"fetching {what}", lambda: f"{done / 1e6:.1f} of {megabytes}"):
+        yield advance
     print(f"fetched {what} ({megabytes})", file=sys.stderr, flush=True)

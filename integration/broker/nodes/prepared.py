@@ -20,6 +20,7 @@ from pathlib import Path
 from kafka_assignors.connection.properties import render
 from kafka_assignors.jvm import Java, cache_folder
 from kafka_assignors.jvm.cache import one_at_a_time, write_atomically
+from kafka_assignors.output import going_on
 
 from ...errors import BrokerNotReady, BrokerUnreachable
 from ...processes.child import ChildProgram
@@ -91,7 +92,8 @@ def class_data(java: Java, jars: Sequence[Path], version: str) -> tuple[str, ...
             if not archive.exists() and not failure.exists():
                 print(f"preparing the classes of Kafka {version} for {java}, once", file=sys.stderr, flush=True)
                 try:
-                    _archive(java, jars, version, archive)
+                    with going_on(f"preparing the classes of Kafka {version}"):
+                        _archive(java, jars, version, archive)
                 except (BrokerNotReady, BrokerUnreachable, subprocess.TimeoutExpired) as error:
                     write_atomically(failure, str(error))
     if archive.exists():

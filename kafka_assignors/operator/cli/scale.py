@@ -118,7 +118,4 @@ def lines(reading: Reading, scaled: Scaled | None, rules: Rules, over_s: float) 
         )
         return
     kept = {True: "", False: ", which does not keep it", None: ", and whether they keep it isn't known"}[answer.kept]
-    yield (
-        f"[bold]{many(answer.members, 'member')}[/] for a delay of {rules.delay_s:g} s{kept}: "
-        f"{safe(answer.why)}."
-    )
+    yield (f"[bold]{many(answer.members, 'member')}[/] for a delay of {rules.delay_s:g} s{kept}: {safe(answer.why)}.")
