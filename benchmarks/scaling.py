@@ -49,9 +49,9 @@ def drawn(seed: int) -> Floats:
     draw, seconds = np.random.default_rng(seed), BEFORE_S + SECONDS
     time_s = np.arange(seconds)
     wave = 1 + draw.uniform(0.4, 0.8) * np.sin(2 * math.pi * (time_s / draw.uniform(1800, 5400) + draw.uniform()))
-    walk, steps_ = np.zeros(seconds), draw.normal(0, 1, seconds)
+    walk, moves = np.zeros(seconds), draw.normal(0, 1, seconds)
     for n in range(1, seconds):
-        walk[n] = walk[n - 1] * (1 - 1 / 120) + steps_[n] * 0.15 * math.sqrt(2 / 120)
+        walk[n] = walk[n - 1] * (1 - 1 / 120) + moves[n] * 0.15 * math.sqrt(2 / 120)
     burst = np.ones(seconds)
     for begin in draw.uniform(0, seconds, draw.poisson(3 * seconds / 3600)):
         burst[int(begin) : int(begin + draw.uniform(60, 240))] = draw.uniform(1.3, 2.0)
@@ -216,10 +216,10 @@ def total(played: Sequence[Ran]) -> Ran:
     )
 
 
-def at_lag(loads: Sequence[Floats], lag: float) -> tuple[float, list[Ran]]:
+def at_lag(loads: Sequence[Floats], lag: float, steps: int = 8) -> tuple[float, list[Ran]]:
     """The threshold at which the peer's mean lag comes closest to `lag`, by bisection, and its hours."""
-    low, high, best = 1.0, 60 * PACE, None
-    for _ in range(10):
+    low, high, best = 0.2 * PACE, 20 * PACE, None
+    for _ in range(steps):
         threshold = math.sqrt(low * high)
         played = [World(load).run(by_threshold(threshold)) for load in loads]
         off = abs(math.log(total(played).lag / lag))

@@ -243,7 +243,7 @@ def exporter(
         common.reach("kafka", "prometheus_client")
     from .serving import exporter as work
 
-    return work.run(common, groups or (), work.Wanted(port, listen, otlp, rules, partitions=partitions))
+    return work.run(common, groups or (), work.Outlets(port, listen, otlp, rules, partitions=partitions))
 
 
 TESTS = "Tests and brokers"

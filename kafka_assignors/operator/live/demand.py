@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...core.group import TopicPartition
 from ...core.strategies import strategy
 from ..plans.sizing import shares
-from ..scaling import Answer, FlowMeter, Flows, Rules, Scaler, SizeDelay, delays, steps
+from ..scaling import FlowMeter, Flows, Proposal, Rules, Scaler, SizeDelay, delays, steps
 from .group import LiveGroup, LiveTopics, as_group
 from .silence import Position
 
@@ -31,7 +31,7 @@ class Scaled:
         assignor: The assignor that the shares are planned with.
     """
 
-    answer: Answer
+    answer: Proposal
     sizes: tuple[SizeDelay, ...]
     flows: Flows
     pace: float

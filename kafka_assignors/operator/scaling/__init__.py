@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .flows import Flow, FlowMeter, Flows
-from .scaler import Answer, Scaler
+from .scaler import Proposal, Scaler
 from .sizes import Rules, SizeDelay, delays, steps
 
-__all__ = ["Answer", "Flow", "FlowMeter", "Flows", "Rules", "Scaler", "SizeDelay", "delays", "steps"]
+__all__ = ["Flow", "FlowMeter", "Flows", "Proposal", "Rules", "Scaler", "SizeDelay", "delays", "steps"]

@@ -25,7 +25,7 @@ _WORTH = 0.9
 
 
 @dataclass(frozen=True)
-class Answer:
+class Proposal:
     """How many members a group should have.
 
     Args:
@@ -56,7 +56,7 @@ class Scaler:
         self._growths: deque[float] = deque()  # times at which the group had grown as it should
         self._targets: deque[tuple[float, int, float]] = deque()  # (time, fewest members, load)
 
-    def decide(self, now_s: float, members: int, sizes: Sequence[SizeDelay], *, measured: bool = True) -> Answer:
+    def decide(self, now_s: float, members: int, sizes: Sequence[SizeDelay], *, measured: bool = True) -> Proposal:
         """The answer now; it is about the current members, whoever decided their number.
 
         Args:
@@ -73,16 +73,16 @@ class Scaler:
         self._remember(now_s, members, sizes, steps)
         kept = current.delay_s(rules.horizon_s) <= rules.delay_s or (False if measured else None)
         if now_s - self._since < rules.settle_s and not self._at_once:
-            return Answer(self._wanted, members, kept, f"the group has {members} for less than {rules.settle_s:g} s")
+            return Proposal(self._wanted, members, kept, f"the group has {members} for less than {rules.settle_s:g} s")
         answer = self._decided(now_s, current, steps, kept)
         self._wanted, self._grows = answer.members, answer.members > members
         return answer
 
-    def _decided(self, now_s: float, current: SizeDelay, steps: Sequence[SizeDelay], kept: bool | None) -> Answer:
+    def _decided(self, now_s: float, current: SizeDelay, steps: Sequence[SizeDelay], kept: bool | None) -> Proposal:
         rules, members = self._rules, current.members
         bounded = max(members, rules.least) if rules.most is None else min(max(members, rules.least), rules.most)
         if bounded != members:
-            return Answer(bounded, members, None, f"the bounds of the number leave no {members}")
+            return Proposal(bounded, members, None, f"the bounds of the number leave no {members}")
         if kept is False:
             return self._grown(current, steps)
         return self._shrunk(now_s, members, steps, kept)
@@ -107,7 +107,7 @@ class Scaler:
         rules = self._rules
         return next((size for size in sizes if size.delay_s(rules.horizon_s, spare) <= rules.delay_s), None)
 
-    def _grown(self, current: SizeDelay, steps: Sequence[SizeDelay]) -> Answer:
+    def _grown(self, current: SizeDelay, steps: Sequence[SizeDelay]) -> Proposal:
         rules, more = self._rules, [size for size in steps if size.members > current.members]
         spare = rules.spare * 2 ** len(self._growths)
 
@@ -121,23 +121,25 @@ class Scaler:
                 target = None
         waits = f"at the measured rates records wait up to {delay_s(current, 0.0):,.0f} s with {current.members}"
         if target is None:
-            return Answer(current.members, current.members, False, f"{waits}, and more members don't help")
+            return Proposal(current.members, current.members, False, f"{waits}, and more members don't help")
         then_s = delay_s(target, 0.0)
         why = f"{waits}, and up to {then_s:,.0f} s with {target.members}"
-        return Answer(target.members, current.members, then_s <= rules.delay_s, why)
+        return Proposal(target.members, current.members, then_s <= rules.delay_s, why)
 
-    def _shrunk(self, now_s: float, now: int, steps: Sequence[SizeDelay], kept: bool | None) -> Answer:
+    def _shrunk(self, now_s: float, now: int, steps: Sequence[SizeDelay], kept: bool | None) -> Proposal:
         rules, spared = self._rules, f"with rates {self._rules.spare:.0%} higher"
         targets = list(self._targets)[-1:] if self._at_once else self._targets
         wanted = max(members for _, members, _ in targets)
         fewer = next((size.members for size in steps if size.members >= wanted), now)
         if fewer >= now:
             if self._targets[-1][1] >= now:
-                return Answer(now, now, kept, f"fewer than {now} don't keep the delay {spared}")
-            return Answer(now, now, kept, f"fewer than {now} keep the delay {spared} for less than {rules.rest_s:g} s")
+                return Proposal(now, now, kept, f"fewer than {now} don't keep the delay {spared}")
+            return Proposal(
+                now, now, kept, f"fewer than {now} keep the delay {spared} for less than {rules.rest_s:g} s"
+            )
         if not self._at_once:
             if now_s - self._since < rules.rest_s:
-                return Answer(now, now, kept, f"{fewer} would do; the group shrinks after {rules.rest_s:g} s of that")
+                return Proposal(now, now, kept, f"{fewer} would do; the group shrinks after {rules.rest_s:g} s of that")
             if self._targets[-1][2] > mean(load for _, _, load in self._targets):
-                return Answer(now, now, kept, f"{fewer} would do, and the load rises")
-        return Answer(fewer, now, True, f"{fewer} keep the delay, also {spared}")
+                return Proposal(now, now, kept, f"{fewer} would do, and the load rises")
+        return Proposal(fewer, now, True, f"{fewer} keep the delay, also {spared}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from kafka_assignors.operator.scaling import Answer, Rules, Scaler, SizeDelay
+from kafka_assignors.operator.scaling import Proposal, Rules, Scaler, SizeDelay
 
 RULES = Rules(delay_s=30)
 PARTITIONS = 12
@@ -25,7 +25,7 @@ def sizes(load: float, now: int, lag_s: float = 0.0) -> list[SizeDelay]:
     return [size(members) for members in sorted({1, 2, 3, 4, 6, 12, now})]
 
 
-def played(scaler: Scaler, loads: Iterable[float], members: int, begin_s: float = 0.0) -> list[Answer]:
+def played(scaler: Scaler, loads: Iterable[float], members: int, begin_s: float = 0.0) -> list[Proposal]:
     """The answers to loads, a look each 15 s; the group follows each answer."""
     answers = []
     for n, load in enumerate(loads):
@@ -34,7 +34,7 @@ def played(scaler: Scaler, loads: Iterable[float], members: int, begin_s: float 
     return answers
 
 
-def changes(answers: Sequence[Answer]) -> list[int]:
+def changes(answers: Sequence[Proposal]) -> list[int]:
     return [answer.members for answer in answers if answer.members != answer.now]
 
 

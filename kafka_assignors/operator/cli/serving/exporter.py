@@ -93,7 +93,7 @@ class Readings:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Outlets:
     """What to serve, and where.
 
     Args:
@@ -109,7 +109,7 @@ class Wanted:
     partitions: bool = False
 
 
-def run(common: Common, patterns: Sequence[str], wanted: Wanted) -> NoReturn:
+def run(common: Common, patterns: Sequence[str], wanted: Outlets) -> NoReturn:
     """Serve the metrics of groups, and send them to a collector of OTLP, until the command is interrupted."""
     collector = wanted.collector
     if collector is not None:
