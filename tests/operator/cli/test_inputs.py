@@ -117,6 +117,7 @@ WRONG = {
     "scale g -b 127.0.0.1:1 --least 0": (2, "--least"),
     "scale g -b 127.0.0.1:1 --least 4 --most 2": (2, "4 and 2"),
     "exporter g -b 127.0.0.1:1 --delay 2": (2, "10s or more"),
+    "exporter g -b 127.0.0.1:1 --keda 9109": (2, "--delay 30s"),
     "exporter -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1": (3, "127.0.0.1:1"),
     "exporter g -b 127.0.0.1:1 --port 70000": (2, "--port"),

@@ -100,6 +100,7 @@ class Outlets:
         collector: Address of a collector of OTLP; None: none.
         rules: Of the number of members that each group needs; None: it isn't told.
         partitions: Whether to add series per partition.
+        keda: Port for KEDA; None: none.
     """
 
     port: int
@@ -107,6 +108,7 @@ class Outlets:
     collector: str | None = None
     rules: Rules | None = None
     partitions: bool = False
+    keda: int | None = None
 
 
 def run(common: Common, patterns: Sequence[str], wanted: Outlets) -> NoReturn:
@@ -129,10 +131,19 @@ def run(common: Common, patterns: Sequence[str], wanted: Outlets) -> NoReturn:
             url = outlets.enter_context(serving(readings, wanted.listen, wanted.port))
             if collector is not None:
                 outlets.enter_context(otlp.sending(readings.collect, collector, every_s, common.note))
+            keda_at = None
+            if wanted.keda is not None:
+                from . import keda
+
+                keda_at = outlets.enter_context(keda.scaling(readings, wanted.listen, wanted.keda))
             if common.as_json:
                 missed = [reading.group for reading in readings.now if reading.may_miss]
-                common.print_json({"url": url, "otlp": collector, "groups": list(groups), "may_miss": missed})
+                common.print_json(
+                    {"url": url, "otlp": collector, "keda": keda_at, "groups": list(groups), "may_miss": missed}
+                )
             else:
+                if keda_at is not None:
+                    print(f"scaling for KEDA at {keda_at}")
                 print(f"serving {url}; Ctrl-C ends it", flush=True)
             while True:
                 finder.look(time.monotonic())
