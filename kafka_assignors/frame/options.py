@@ -145,7 +145,9 @@ class Common(Output):
 
     @cached_property
     def connection(self) -> Connection:
-        """How to reach the cluster; if none is named, the one at `DEFAULT_BOOTSTRAP`, and a note says so.
+        """How to reach the cluster that options or ``KAFKA_BOOTSTRAP`` name, else the one at `DEFAULT_BOOTSTRAP`.
+
+        A note says which one if no option did.
 
         Raises:
             ConfigError: A setting is wrong, or a file or a profile names no broker.
@@ -153,6 +155,8 @@ class Common(Output):
         if not self.names_cluster:
             self.note(f"asks {DEFAULT_BOOTSTRAP}: neither -b, --config, --profile nor KAFKA_BOOTSTRAP names a broker")
             return self._connection(DEFAULT_BOOTSTRAP)
+        if not self._chosen:
+            self.note(f"asks {self._variable}, as KAFKA_BOOTSTRAP says")
         return self._connection(self._variable)
 
     @cached_property

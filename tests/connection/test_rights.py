@@ -28,6 +28,7 @@ from kafka_assignors.errors import AccessRefused, KafkaAssignorsError
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands import demo
 from kafka_assignors.integration.commands.cli import app as harness
+from kafka_assignors.integration.commands.group_watcher import GroupWatcher
 from kafka_assignors.operator.live.cluster import LiveCluster
 from kafka_assignors.operator.live.group import as_group
 from kafka_assignors.operator.live.monitor import Monitor
@@ -292,6 +293,52 @@ def test_an_exporter_without_the_log_polls_and_says_so(user: Any, secured_broker
     }
     with LiveCluster(user(SEE_TOPIC, READ_LOG)) as cluster, pytest.raises(AccessRefused, match="Describe on Group"):
         Monitor(cluster, ["owned"], print)
+
+
+def test_watch_goes_on_past_what_its_user_may_not_see(user: Any, secured_broker: Broker, orders: str) -> None:
+    """A hidden topic, a hidden group: unknown, named once with the missing right, and the others are shown."""
+    notes: list[str] = []
+    with GroupWatcher(user(SEE_GROUP), ["owned"], notes.append, follow=False) as watcher:
+        [view] = watcher.views()
+        watcher.views()
+    assert (view.state, len(view.owned), {owned.lag for owned in view.owned}) == ("Stable", 4, {None})
+    assert "lacks the permission Describe on Topic orders" in view.unknown[0]
+    assert [note.partition(":")[0] for note in notes] == ["group 'owned' is unknown in part"]
+
+    for follow in (False, True):
+        notes.clear()
+        groups = ["secret", "owned"]
+        with GroupWatcher(user(SEE_GROUP, SEE_TOPIC, READ_LOG), groups, notes.append, follow=follow) as watcher:
+            secret, owned = watcher.views()
+        assert (secret.state, secret.members) == ("unknown", ())
+        assert "lacks the permission Describe on Group secret" in secret.unknown[0]
+        assert (owned.state, owned.unknown, len(owned.members)) == ("Stable", (), 1)
+        assert None not in {place.lag for place in owned.owned}
+        assert len(notes) == 1
+        assert "Describe on Group secret" in notes[0]
+    with GroupWatcher(user(SEE_TOPIC), ["owned", "secret"], notes.append, follow=False) as watcher:
+        with pytest.raises(AccessRefused, match="Describe on Group owned"):
+            watcher.views()
+
+
+def test_an_exporter_tells_the_lag_of_what_it_may_see(user: Any, secured_broker: Broker, orders: str) -> None:
+    notes: list[str] = []
+    read: dict[str, Any] = {}
+    for name, rights in {"all": (SEE_GROUP, SEE_TOPIC, READ_LOG), "no topic": (SEE_GROUP, READ_LOG)}.items():
+        with (
+            LiveCluster(user(*rights)) as cluster,
+            Monitor(cluster, ["owned", "secret"], notes.append, lags_s=60) as monitor,
+        ):
+            read[name] = monitor.read(0)
+
+    owned, secret = read["all"]
+    assert {tp.topic for tp in owned.positions} == {orders}
+    assert (owned.unknown, secret.live) == ((), None)
+    assert "Describe on Group secret" in secret.unknown[0]
+    owned, _ = read["no topic"]
+    assert owned.live is not None
+    assert owned.positions == {}
+    assert "Describe on Topic orders" in owned.unknown[0]
 
 
 SOON = {"consumer": {"metadata_max_age_ms": 1000}}

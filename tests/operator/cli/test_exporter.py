@@ -22,10 +22,12 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.operator.cli.app import main
 from kafka_assignors.operator.cli.serving import exporter
-from kafka_assignors.operator.cli.serving.exporter import PREFIX, Readings, serving
+from kafka_assignors.operator.cli.serving.exporter import FIND_S, PREFIX, Finder, Readings, serving
+from kafka_assignors.operator.live.cluster import LiveCluster
 from kafka_assignors.operator.live.group import LiveGroup, LiveMember, LiveTopics
 from kafka_assignors.operator.live.meter import Totals
-from kafka_assignors.operator.live.monitor import Reading
+from kafka_assignors.operator.live.monitor import Monitor, Reading
+from kafka_assignors.operator.live.overview import watchable
 from kafka_assignors.operator.live.silence import Position
 from kafka_assignors.operator.scaling import Rules
 from tests.support.collector import collecting
@@ -238,6 +240,53 @@ def test_a_group_that_has_yet_to_begin_is_noted_and_counted_from_its_first_membe
         first = (f"{PREFIX}rebalances_total", ("cause", "first"), name)
         until(lambda: scraped(url)[first] == 1, "the first generation is counted", 60)
         assert scraped(url)[f"{PREFIX}members", name] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_groups_that_begin_later_are_found_and_each_rebalance_counts_once(
+    kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Both groups are in one partition of the log, which is read again for the one that came later."""
+    topic, mark, notes = kafka_topic(partitions=4), f"later-{uuid.uuid4().hex[:8]}", list[str]()
+
+    def group(name: str) -> MemberGroup:
+        return MemberGroup(kafka_broker.bootstrap, f"{mark}-{name}", tmp_path / name, "run")
+
+    with (
+        LiveCluster(kafka_broker.bootstrap) as cluster,
+        Monitor(
+            cluster, watchable(cluster, [f"{mark}-*"], waiting=True), notes.append, waiting=True, lags_s=1
+        ) as monitor,
+        group("a") as a,
+        group("b") as b,
+    ):
+        finder, now = Finder(cluster, monitor, [f"{mark}-*"]), dict[str, Reading]()
+
+        def counted() -> dict[str, dict[str, int]]:
+            now.clear()
+            now.update({reading.group.removeprefix(f"{mark}-"): reading for reading in monitor.read(0.2)})
+            return {
+                name: {cause: count for cause, count in reading.totals.rebalances.items() if count}
+                for name, reading in now.items()
+            }
+
+        finder.look(0)
+        assert counted() == {}
+        a.start("m1", [topic], ["cooperative-sticky"])
+        a.wait_stable()
+        finder.look(FIND_S)
+        assert counted() == {"a": {}}
+        b.start("m1", [topic], ["cooperative-sticky"])
+        b.wait_stable()
+        a.start("m2", [topic], ["cooperative-sticky"])
+        a.wait_stable()
+        finder.look(2 * FIND_S)
+        b.start("m2", [topic], ["cooperative-sticky"])
+        b.wait_stable()
+        until(lambda: counted() == {"a": {"joined": 1}, "b": {"joined": 1}}, "both are counted", 60)
+        assert [len(now[name].live.members) for name in "ab"] == [2, 2]  # type: ignore[union-attr]
+        assert notes == []
 
 
 def test_the_compose_file_mounts_what_is_there_and_runs_a_real_command_line() -> None:

@@ -189,10 +189,32 @@ def test_a_wrong_value_that_is_empty_or_has_blanks_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+READING = (
+    "why g", "plan g", "vote g", "groups", "watch", "watch g", "scale g", "exporter", "exporter g", "keys place orders k",
+    "keys audit orders",
+)  # fmt: skip
+"""Commands that ask a cluster, and write nothing."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "line", ["why g", "plan g", "watch g", "exporter g", "keys place orders k", "keys audit orders", "vote g"]
-)
+@pytest.mark.parametrize("line", READING)
+def test_the_cluster_of_the_variable_is_asked_and_told(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
+
+    assert main(line.split()) == 3
+    note, failed = capsys.readouterr().err.splitlines()
+    assert note == "note: asks 127.0.0.1:1, as KAFKA_BOOTSTRAP says"
+    assert "127.0.0.1:1" in failed
+
+    assert main([*line.split(), "-b", "127.0.0.1:2"]) == 3
+    [failed] = capsys.readouterr().err.splitlines()
+    assert "127.0.0.1:2" in failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", READING)
 def test_without_a_named_cluster_the_usual_address_is_asked_and_told(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,8 @@
 """``exporter --keda``: how many members a group needs, for KEDA, by the gRPC protocol of its external scalers.
 
 The metric is the number of members, and its target is 1 per member: a Kubernetes HPA, which divides the one by the
-other, then wants that number. Where the number isn't known the answer is an error and never a guess: KEDA keeps the current
-number, or its ``fallback``.
+other, then wants that number. Where the number isn't known the answer is an error and never a guess: KEDA keeps the
+current number, or its ``fallback``.
 
 Source: KEDA's ``externalscaler.proto`` (kedacore/keda ``pkg/scalers/externalscaler`` at 125494be), whose messages are
 the tables below; the optional ``StreamMetricSpec`` is left out, as the target never changes.
