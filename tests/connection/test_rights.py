@@ -316,9 +316,11 @@ def test_watch_goes_on_past_what_its_user_may_not_see(user: Any, secured_broker:
         assert None not in {place.lag for place in owned.owned}
         assert len(notes) == 1
         assert "Describe on Group secret" in notes[0]
-    with GroupWatcher(user(SEE_TOPIC), ["owned", "secret"], notes.append, follow=False) as watcher:
-        with pytest.raises(AccessRefused, match="Describe on Group owned"):
-            watcher.views()
+    with (
+        GroupWatcher(user(SEE_TOPIC), ["owned", "secret"], notes.append, follow=False) as watcher,
+        pytest.raises(AccessRefused, match="Describe on Group owned"),
+    ):
+        watcher.views()
 
 
 def test_an_exporter_tells_the_lag_of_what_it_may_see(user: Any, secured_broker: Broker, orders: str) -> None:

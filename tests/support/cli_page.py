@@ -25,12 +25,13 @@ or wrote into a file: an option, a name, a setting. A command could not run if a
 package or the machine was in its way. An error is one sentence on stderr. `--json` prints JSON; its schemas are in
 `kafka_assignors/operator/cli/schemas/`.
 
-`plan`, `why`, `vote`, `scale` and `exporter` join nothing and write nothing. They need the right Describe on the group and its
-topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows: who was
-in each generation, with which subscription, assigned what. It does not show why a member left or when it stopped
-consuming: the first is told as *left or expired*, the second by bounds, or by one time for a member that left and one
-for a session that expired. A move is *needless* if an optimally balanced assignment does without it; that isn't told of
-groups with racks or with assignors that balance something else. A group that its last member leaves has not rebalanced.
+`plan`, `why`, `vote`, `scale` and `exporter` join nothing and write nothing. They need the right Describe on the group
+and its topics, and Read on the topic `__consumer_offsets` for the coordinator's log. `why` tells what that log shows:
+who was in each generation, with which subscription, assigned what. It does not show why a member left or when it
+stopped consuming: the first is told as *left or expired*, the second by bounds, or by one time for a member that left
+and one for a session that expired. A move is *needless* if an optimally balanced assignment does without it; that isn't
+told of groups with racks or with assignors that balance something else. A group that its last member leaves has not
+rebalanced.
 [Words](glossary.md) defines what is counted.
 A classic member gets another member id when it joins again, so the log can't tell a new process on its host from one
 that lived on. Compaction removes old generations; `why` names those missing.

@@ -190,8 +190,8 @@ def test_a_wrong_value_that_is_empty_or_has_blanks_is_one_sentence(
 
 
 READING = (
-    "why g", "plan g", "vote g", "groups", "watch", "watch g", "scale g", "exporter", "exporter g", "keys place orders k",
-    "keys audit orders",
+    "why g", "plan g", "vote g", "groups", "watch", "watch g", "scale g", "exporter", "exporter g",
+    "keys place orders k", "keys audit orders",
 )  # fmt: skip
 """Commands that ask a cluster, and write nothing."""
 
