@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,11 @@ def cli(*args: str, cwd: Path = ROOT, **environment: str) -> subprocess.Complete
     """Run a command in a pipe, 80 columns wide, without a broker in its environment."""
     outside = {name: value for name, value in os.environ.items() if name not in ("KAFKA_BOOTSTRAP", "COLUMNS")}
     return run("kafka_assignors", *args, timeout_s=LIMIT_S, cwd=cwd, environment={**outside, **environment})
+
+
+def without_progress(text: str) -> str:
+    """What a command said on stderr, without the lines by which it tells each 5 s that it goes on."""
+    return re.sub(r"^(?!error: |note: )[^\n]*: \d+ s(, [^\n]*)?\n", "", text, flags=re.MULTILINE)
 
 
 def valid(schema: str, answer: dict[str, Any]) -> dict[str, Any]:

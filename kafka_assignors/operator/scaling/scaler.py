@@ -20,6 +20,9 @@ from statistics import mean
 
 from .sizes import Rules, SizeDelay
 
+_FACTOR = 2.0
+"""Of the spare, for each growth within the rest."""
+
 _WORTH = 0.9
 """Where no size keeps the delay, a larger one must have a delay below this part of the current one."""
 
@@ -109,7 +112,7 @@ class Scaler:
 
     def _grown(self, current: SizeDelay, steps: Sequence[SizeDelay]) -> Proposal:
         rules, more = self._rules, [size for size in steps if size.members > current.members]
-        spare = rules.spare * 2 ** len(self._growths)
+        spare = rules.spare * _FACTOR ** len(self._growths)
 
         def delay_s(size: SizeDelay, spare: float = spare) -> float:
             return size.delay_s(rules.horizon_s, spare)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import jsonschema
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.cli import SCHEMAS
+from tests.support.cli import SCHEMAS, without_progress
 from tests.support.places import ROOT
 
 
@@ -44,4 +44,4 @@ def exporting(*args: str, notes: str = "") -> Iterator[tuple[str, subprocess.Pop
                 process.kill()
                 raise
     assert process.returncode == 130, errors
-    assert re.fullmatch(f"{notes}interrupted\n", errors), errors
+    assert re.fullmatch(f"{notes}interrupted\n", without_progress(errors)), errors
