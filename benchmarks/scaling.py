@@ -57,7 +57,8 @@ def drawn(seed: int) -> Floats:
         burst[int(begin) : int(begin + draw.uniform(60, 240))] = draw.uniform(1.3, 2.0)
     rate = draw.uniform(250, 450) * wave * np.exp(walk) * burst
     keys = draw.permutation(np.arange(1, PARTITIONS + 1) ** -0.5)
-    return draw.poisson(rate[:, None] * (keys / keys.sum())[None, :]).astype(float)
+    arrivals: Floats = draw.poisson(rate[:, None] * (keys / keys.sum())[None, :]).astype(float)
+    return arrivals
 
 
 class World:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import select
+import struct
 import subprocess
 import termios
 import time
@@ -22,7 +23,7 @@ class Shell:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._master, slave = os.openpty()
-        termios.tcsetwinsize(slave, (ROWS, COLUMNS)) if hasattr(termios, "tcsetwinsize") else None
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         attributes = termios.tcgetattr(slave)
         attributes[3] &= ~termios.ECHO  # what is read is what was answered
         termios.tcsetattr(slave, termios.TCSANOW, attributes)

@@ -179,7 +179,7 @@ class Monitor:
     def _forget(self, group: str) -> None:
         del self._log[group], self._kinds[group]
         for by_group in (self._polled, self._refused, self._hidden, self._gaps, self._positions):
-            by_group.pop(group, None)  # type: ignore[attr-defined]
+            by_group.pop(group, None)
 
     def _open(self) -> None:
         """Read the log as far as it goes, or poll the groups if it may not be read."""
@@ -296,8 +296,8 @@ class Monitor:
                 self._note_once(f"lag of group {group!r} is unknown: {refused}")
                 continue
             self._hidden[group] = hidden
-            for topic, refused in hidden.items():
-                self._note_once(f"lag of group {group!r} in topic {topic!r} is unknown: {refused}")
+            for topic, why in hidden.items():
+                self._note_once(f"lag of group {group!r} in topic {topic!r} is unknown: {why}")
 
     def _look_at_topics(self) -> None:
         lives = [live for group in self._groups if (live := self._live(group)) is not None]

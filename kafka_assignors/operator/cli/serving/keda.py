@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -104,23 +104,25 @@ class ExternalScaler:
 
         A group that never committed anything needs one: else it would never begin.
         """
-        group = ref.scalerMetadata.get(GROUP, "")
+        codes, group = grpc.StatusCode, ref.scalerMetadata.get(GROUP, "")
         if not group:
-            context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, f"metadata.{GROUP} of {ref.namespace}/{ref.name} is missing"
-            )
+            self._abort(context, codes.INVALID_ARGUMENT, f"metadata.{GROUP} of {ref.namespace}/{ref.name} is missing")
         reading = next((reading for reading in self._readings.now if reading.group == group), None)
         if reading is None:
-            context.abort(grpc.StatusCode.NOT_FOUND, f"group {group!r} is none of those that this exporter watches")
+            self._abort(context, codes.NOT_FOUND, f"group {group!r} is none of those that this exporter watches")
         if reading.unknown or not self._readings.reachable:
             why = reading.unknown[0] if reading.unknown else "the cluster doesn't respond"
-            context.abort(grpc.StatusCode.UNAVAILABLE, f"what group {group!r} needs is unknown: {why}")
+            self._abort(context, codes.UNAVAILABLE, f"what group {group!r} needs is unknown: {why}")
         if reading.live is None or not reading.live.members:
             return int(not reading.positions or any(position.lag for position in reading.positions.values()))
         scaled = self._readings.scaled.get(group)
         if scaled is None:
-            context.abort(grpc.StatusCode.UNAVAILABLE, f"what group {group!r} needs isn't measured yet")
+            self._abort(context, codes.UNAVAILABLE, f"what group {group!r} needs isn't measured yet")
         return scaled.answer.members
+
+    def _abort(self, context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
+        context.abort(code, why)
+        raise AssertionError(why)  # abort raises
 
     def _is_active(self, ref: Any, context: grpc.ServicerContext) -> Any:
         return self._types["IsActiveResponse"](result=self._members(ref, context) > 0)
