@@ -46,6 +46,7 @@ class Goal:
 GOALS = (
     Goal("start", r"restart/[^/]+", ratio=1 / 1.05),
     Goal("start", r"idle/.*", above_peer=25),
+    Goal("scaling", r"scaling/rebalances", ratio=5),
     Goal("assignors", r"S\d-join/(range|roundrobin)(/wire)?", ratio=1),
     Goal("assignors", r"S1-join/(cooperative-)?sticky(/wire)?", ratio=1),
     Goal("assignors", r"S[23]-join/(cooperative-)?sticky(/wire)?", ratio=10),
