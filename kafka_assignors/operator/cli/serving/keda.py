@@ -11,16 +11,17 @@ the tables below; the optional ``StreamMetricSpec`` is left out, as the target n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from ....errors import ClusterError
-from .exporter import Readings
+from ...live.demand import Scaled
+from ...live.monitor import Reading
 
 METRIC = "members-wanted"
 GROUP = "group"
@@ -72,10 +73,26 @@ def _types() -> dict[str, Any]:
     }
 
 
+class ScalerSource(Protocol):
+    """What is read of the exporter's `Readings`, which begin this module's server."""
+
+    @property
+    def now(self) -> Sequence[Reading]:
+        """The last readings."""
+
+    @property
+    def scaled(self) -> Mapping[str, Scaled]:
+        """Group -> how many members it needs."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the cluster answered the last request."""
+
+
 class ExternalScaler:
     """Answers KEDA from the exporter's readings."""
 
-    def __init__(self, readings: Readings) -> None:
+    def __init__(self, readings: ScalerSource) -> None:
         self._readings, self._types, self.ended = readings, _types(), threading.Event()
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -149,7 +166,7 @@ class ExternalScaler:
 
 
 @contextmanager
-def scaling(readings: Readings, listen: str, port: int) -> Iterator[str]:
+def scaling(readings: ScalerSource, listen: str, port: int) -> Iterator[str]:
     """Serve KEDA; the value is the address. Raises ClusterError if the port can't be had."""
     scaler = ExternalScaler(readings)
     server = grpc.server(ThreadPoolExecutor(_THREADS, "keda"), options=[("grpc.so_reuseport", 0)])
