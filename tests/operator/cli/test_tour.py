@@ -123,8 +123,9 @@ def _the_group_is_seen(group: str, where: tuple[str, ...], clients: Collection[s
         (name, p) for name, topics in stable.owned.items() for ids in topics.values() for p in ids
     }
 
-    scale = answered("scale", cli("scale", group, *where, "--over", "6s", "--pace", "100", "--json"))
+    scale = answered("scale", cli("scale", group, *where, "--over", "6s", "--pace", "100", "--json"), 1)
     assert [scale[name] for name in ("now", "rate", "assignor", "measured")] == [len(clients), 0, "range", True]
+    assert scale["members"] == 1, "nothing arrives: one reads it all, and the code says that the group has more"
     assert {PARTITIONS, 1} <= {size["members"] for size in scale["sizes"]}
 
     with exporting(group, *where) as (url, _):
