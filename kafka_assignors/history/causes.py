@@ -15,9 +15,12 @@ from .ownership import Committed
 
 KINDS = (
     "first", "joined", "left", "left or expired", "restarted", "rejoined", "returned", "subscription", "partitions",
-    "unassigned", "assignor", "unexplained",
+    "unassigned", "assignor", "unexplained", "unknown",
 )  # fmt: skip
-"""Kinds of a `Cause`."""
+"""Kinds of a `Cause`; "unknown" is told from recordings alone (`recorded`)."""
+
+CUT = "what was before it is not in the log"
+"""Detail of "first", if the group is older."""
 
 RESTART_MS = 60_000
 """A client that is back on its host within this time has restarted."""
@@ -58,7 +61,11 @@ def gone_from(generations: Sequence[GroupGeneration]) -> list[dict[str, str]]:
         gone = {}
         for holder in before.called.keys() - now.called.keys():
             seen = max((ms for g in joined.pop(holder) if (ms := g.last_seen_ms(holder)) is not None), default=None)
-            gone[holder] = departures.cause(seen, now.committed.joined_ms, before.committed.timeouts.get(holder))
+            limit, left = before.committed.timeouts.get(holder), before.committed.left
+            if left is None:
+                gone[holder] = departures.cause(seen, now.committed.joined_ms, limit)
+            else:
+                gone[holder] = departures.LEFT if holder in left else departures.UNPROVEN
         absentees.append(gone)
     return absentees
 
@@ -73,15 +80,15 @@ def causes(
     """
     if before is None:
         fresh = 1 if now.value.leader is not None else 2  # the broker's first target of a group has epoch 2
-        cut = "" if whole and now.value.generation <= fresh else "what was before it is not in the log"
+        cut = "" if whole and now.value.generation <= fresh else CUT
         yield Cause("first", detail=cut)
         return
     for holder in sorted(gone, key=before.called.__getitem__):
         kind = "left" if gone[holder] == departures.LEFT else "left or expired"
         limit = before.committed.timeouts.get(holder)
-        yield _of_member(
-            kind, before, holder, f"its timeout was {limit / 1000:g} s" if kind != "left" and limit else ""
-        )
+        unproven = f"its timeout was {limit / 1000:g} s" if kind != "left" and limit else ""
+        recorded = (before.committed.left or {}).get(holder) or before.committed.removed.get(holder)
+        yield _of_member(kind, before, holder, recorded or unproven)
     for holder in sorted(now.called.keys() - before.called.keys(), key=now.called.__getitem__):
         yield _of_member("joined", now, holder)
     for holder in sorted(now.called.keys() & before.called.keys(), key=now.called.__getitem__):

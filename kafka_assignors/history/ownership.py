@@ -39,6 +39,9 @@ class Committed:
         members: holder -> member id; a holder is an instance id, else a member id.
         timeouts: holder -> the shorter of its session and rebalance timeouts, ms, if known.
         eager: Whether all its members gave up their partitions before they joined.
+        left: holder -> why, of those whose own recordings tell that they then asked to leave. None: the log has no
+            such thing, and times must prove it. Those of recordings can't: a member may hear late that it has joined.
+        removed: holder -> what it recorded when it heard that it had been removed from the group; the log has none.
     """
 
     generation: int
@@ -50,6 +53,8 @@ class Committed:
     assignments: Mapping[str, frozenset[TopicPartition]]
     commits: Mapping[TopicPartition, Commits] = field(default_factory=dict)
     eager: bool = False
+    left: Mapping[str, str] | None = None
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def join_ms(self) -> float:

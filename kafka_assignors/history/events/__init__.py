@@ -5,6 +5,7 @@ from __future__ import annotations
 from .event import (
     COMMON,
     INCOMPLETE,
+    TOPIC,
     VERSION,
     WIRE,
     Event,
@@ -13,12 +14,14 @@ from .event import (
     file_stem,
     generation_in,
     is_of,
+    member_json,
     partitions_json,
 )
 
 __all__ = [
     "COMMON",
     "INCOMPLETE",
+    "TOPIC",
     "VERSION",
     "WIRE",
     "Event",
@@ -27,5 +30,6 @@ __all__ = [
     "file_stem",
     "generation_in",
     "is_of",
+    "member_json",
     "partitions_json",
 ]

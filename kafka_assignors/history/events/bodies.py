@@ -177,12 +177,18 @@ class AssignBeginBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class AssignEndBody(Body):
-    """A leader has assigned, or failed to."""
+    """A leader has assigned, or failed to.
+
+    Args:
+        members: What all members sent and were assigned. Only in recordings of a service (`kafka_assignors.record`),
+            where the event is written once the coordinator has accepted the assignment.
+    """
 
     generation: int
     protocol: str
     duration_us: int
     error: str | None = None
+    members: tuple[MemberRow, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +201,20 @@ class PartitionsBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class GenerationBody(PartitionsBody):
-    """A member adopts an assignment, even one without a change."""
+    """A member adopts an assignment, even one without a change. Recordings of a service tell more.
+
+    Args:
+        joined_ms: Wall clock of the member at which its join was answered.
+        leader: Member id of the generation's leader, as the coordinator told it.
+        host: The member's host, as its machine calls itself.
+        sent: What the member sent to join and was assigned.
+    """
 
     protocol: str
+    joined_ms: int | None = None
+    leader: str | None = None
+    host: str | None = None
+    sent: MemberRow | None = None
 
 
 @dataclass(frozen=True, slots=True)

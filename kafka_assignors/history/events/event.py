@@ -33,6 +33,8 @@ INCOMPLETE = "IncompleteRecord"
 """The harness's error if a member's events are not whole, so that nobody can judge what it did."""
 WIRE = "wire"
 """Client of a member that is seen on its connections alone: what it says to the brokers, and what they answer."""
+TOPIC = "topic:"
+"""Beginning of a place of recordings that is a topic; any other is a folder or a file."""
 COMMON = (
     "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
     "client", "kind",
@@ -173,7 +175,7 @@ def committed(entry: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple
     fields: dict[str, Any] = {
         "generation": entry.generation,
         "ts_ms": entry.ts_ms,
-        "members": [_committed_member(member) for member in entry.members],
+        "members": [member_json(member) for member in entry.members],
     }
     if entry.protocol is not None:
         fields["protocol"] = entry.protocol
@@ -182,7 +184,8 @@ def committed(entry: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple
     return "generation_committed", fields
 
 
-def _committed_member(member: CommittedMember) -> dict[str, Any]:
+def member_json(member: CommittedMember) -> dict[str, Any]:
+    """A member of a generation as events carry it (`bodies.MemberRow`). Bytes that cannot be decoded stay as hex."""
     row: dict[str, Any] = {
         "member_id": member.member_id,
         "client_id": member.client_id,
