@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         MetaqDefaultAssignor,
         RocketmqConsistentHashAssignor,
     )
+    from .clients.record import record
     from .core.group import Group, Member, TopicPartition
     from .errors import ConfigError, KafkaAssignorsError
     from .operator.plans.plan import Plan, plan
@@ -64,6 +65,7 @@ __all__ = [
     "guard",
     "leave",
     "plan",
+    "record",
 ]
 
 _CORE = {
@@ -74,6 +76,7 @@ _CORE = {
     "Plan": ".operator.plans.plan",
     "TopicPartition": ".core.group",
     "plan": ".operator.plans.plan",
+    "record": ".clients.record",
 }
 
 

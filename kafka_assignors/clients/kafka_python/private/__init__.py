@@ -10,6 +10,8 @@ this version does not have. The functions of this room then fall back to the saf
 
 from __future__ import annotations
 
-from . import beating, consumer, joining, learning, membership, names, requests, waiting, wrapping
+from . import beating, consumer, joining, learning, membership, names, recorded, requests, waiting, wrapping
 
-__all__ = ["beating", "consumer", "joining", "learning", "membership", "names", "requests", "waiting", "wrapping"]
+__all__ = [
+    "beating", "consumer", "joining", "learning", "membership", "names", "recorded", "requests", "waiting", "wrapping",
+]  # fmt: skip

@@ -88,6 +88,19 @@ LEAVE = (
     *("time_to_next_poll", "need_rejoin", "request_rejoin", "_is_leader", "_disable_heartbeat"),
     *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *(use.path for use in COMMITS)),
 )
+RECORD = (
+    *("group_protocols", "_process_join_group_response", "_perform_assignment", "_process_sync_group_response"),
+    *("_on_join_prepare_async", "_on_join_complete_async", "_handle_heartbeat_response", "maybe_leave_group_async"),
+    *("_on_close_prepare_async", "close", "group_metadata", "config", "_assignors", "_rebalance_protocol"),
+    *(
+        "_subscription.assigned_partitions",
+        "_generation.is_lost",
+        "_heartbeat_closed",
+        "heartbeat.poll_timeout_expired",
+    ),
+    *("coordinator_id", "is_dynamic_member", "state", "_subscription.subscription", "_subscription.subscribed_pattern"),
+)
+"""All private names that `recording` uses."""
 USED = (
     *GUARD,
     *COMMITS,
@@ -176,3 +189,8 @@ def lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
 def lacks_for_leave(coordinator: Any) -> list[str]:
     """The missing names among those that `leaving` uses."""
     return [name for name in (missing(coordinator, path) for path in LEAVE) if name]
+
+
+def lacks_for_record(coordinator: Any) -> list[str]:
+    """The missing names among those that `recording` uses."""
+    return [name for name in (missing(coordinator, path) for path in RECORD) if name]

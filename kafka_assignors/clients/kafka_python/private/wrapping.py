@@ -53,3 +53,25 @@ def _wrap(coordinator: Any, replacements: Mapping[str, Wrap]) -> None:
 def wrap_departure(coordinator: Any, *, protocols: Wrap, poll: Wrap) -> None:
     """Wrap the protocols that a member sends to join, and the group part of ``poll``."""
     _wrap(coordinator, {"group_protocols": protocols, "poll": poll})
+
+
+def wrap_record(  # a place in a member's life each
+    coordinator: Any, *, protocols: Wrap, joined: Wrap, assign: Wrap, synced: Wrap, prepare: Wrap, adopt: Wrap,
+    on_heartbeat: Wrap, leave: Wrap, closing: Wrap, close: Wrap,
+) -> None:  # fmt: skip
+    """Wrap what happens to a member: what it sends to join, the answers, its assignment as a leader, and its end."""
+    _wrap(
+        coordinator,
+        {
+            "group_protocols": protocols,
+            "_process_join_group_response": joined,
+            "_perform_assignment": assign,
+            "_process_sync_group_response": synced,
+            "_on_join_prepare_async": prepare,
+            "_on_join_complete_async": adopt,
+            "_handle_heartbeat_response": on_heartbeat,
+            "maybe_leave_group_async": leave,
+            "_on_close_prepare_async": closing,
+            "close": close,
+        },
+    )

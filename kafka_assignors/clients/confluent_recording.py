@@ -1,0 +1,100 @@
+"""Records what a ``Consumer`` of confluent-kafka does in its group (`kafka_assignors.record`).
+
+A ``Consumer`` is compiled, and its methods can't be wrapped. So the recorder is its rebalance callbacks, which call
+those of the service. The client tells its generation and member id by the metadata that transactions need. It does not
+tell who leads, which assignor was elected, what the member sent to join, or that it is closed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import ConfigError
+from .recorder.member import ServiceMember
+from .recorder.sender import EventSender
+from .recorder.sinks import host
+
+CLIENT = "confluent-kafka"
+CALLBACKS = ("on_assign", "on_revoke", "on_lost")
+_METADATA = b"CGMDv2:"
+"""How the client's group metadata begin: then the generation (int32 of this machine), the group id and the member id,
+each with a zero byte behind it, and 1; or 0, and the instance id of a static member with a zero byte behind it.
+Source: librdkafka ``rd_kafka_consumer_group_metadata_write``."""
+
+Callback = Callable[[Any, Any], Any]
+
+
+def recording_callbacks(consumer: Any, sender: EventSender, own: Mapping[str, Callback | None]) -> dict[str, Callback]:
+    """The callbacks for ``subscribe`` that record, and call the service's `own`, by their names.
+
+    Raises:
+        ConfigError: The client's metadata can't be read: it has no group, or this version writes them in another way.
+    """
+    metadata = metadata_of(consumer)
+    if metadata is None or not metadata.group:
+        raise ConfigError("this consumer can't be recorded: confluent-kafka shows no group of it")
+    watch = _Watch(sender, metadata)
+    return {name: watch.callback(name, own) for name in CALLBACKS}
+
+
+class GroupMetadata:
+    """What the client tells of its membership: its generation (-1: none), group, member id and instance id."""
+
+    def __init__(self, generation: int, group: str, member_id: str, instance_id: str) -> None:
+        self.generation, self.group, self.member_id, self.instance_id = generation, group, member_id, instance_id
+
+
+def metadata_of(consumer: Any) -> GroupMetadata | None:
+    """Read a consumer's group metadata; None if they have another form."""
+    data = bytes(consumer.consumer_group_metadata())
+    if not data.startswith(_METADATA) or len(data) < len(_METADATA) + 4:
+        return None
+    (generation,) = struct.unpack_from("=i", data, len(_METADATA))
+    group, member_id, rest = (*data[len(_METADATA) + 4 :].split(b"\0", 2), b"", b"")[:3]
+    instance_id = rest[1:].split(b"\0")[0] if rest[:1] == b"\0" else b""
+    return GroupMetadata(generation, *(part.decode("utf-8", "replace") for part in (group, member_id, instance_id)))
+
+
+class _Watch:
+    """One consumer."""
+
+    def __init__(self, sender: EventSender, metadata: GroupMetadata) -> None:
+        self._sender, self._group = sender, metadata.group
+        self._member: ServiceMember | None = None
+        self._generation = -1
+
+    def callback(self, name: str, own: Mapping[str, Callback | None]) -> Callback:
+        # As the client falls back: lost partitions are revoked ones for a service without `on_lost`.
+        theirs = own.get(name) or (own.get("on_revoke") if name == "on_lost" else None)
+
+        def recorded(consumer: Any, partitions: Any) -> Any:
+            self._note(name, consumer, partitions)
+            return None if theirs is None else theirs(consumer, partitions)
+
+        return recorded
+
+    def _note(self, name: str, consumer: Any, partitions: Any) -> None:
+        if self._member is None:
+            self._member = ServiceMember(
+                self._sender, group=self._group, client=CLIENT, client_id="", instance_id=None, host=host()
+            )
+        self._member.guarded(self._note_change, self._member, name, consumer, partitions)
+
+    def _note_change(self, member: ServiceMember, name: str, consumer: Any, partitions: Any) -> None:
+        metadata = metadata_of(consumer)
+        if metadata is None:
+            raise ValueError("confluent-kafka shows its group metadata in another form")
+        places = {(tp.topic, tp.partition) for tp in partitions}
+        now = member.owned | places if name == "on_assign" else member.owned - places
+        fresh = metadata.generation >= 0 and metadata.generation != self._generation
+        if metadata.member_id:
+            member.is_member(metadata.member_id, metadata.instance_id or None)
+        if fresh and (now or name == "on_assign"):
+            self._generation = metadata.generation
+            member.adopting_places(metadata.generation, now)
+        if name == "on_lost":
+            member.gives_up(places, lost=True)
+        else:
+            member.owns(now)
