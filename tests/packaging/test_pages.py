@@ -53,6 +53,7 @@ RUN_BY = {
     ("docs/secured-clusters.md", "Tokens (OAUTHBEARER)"): "connection/test_tokens.py",
     ("docs/transactions.md", "A new producer after a slow commit"): "integration/live/test_late_end_txn.py",
     ("docs/pipeline-tables.md", "In a notebook"): "pipeline/test_analyze.py",
+    ("docs/monitoring.md", "Where `__consumer_offsets` is hidden"): "operator/cli/test_recorded.py",
     ("docs/assignors-without-history.md", "Assignors without history"): "packaging/test_pages.py",
     ("docs/assignors-without-history.md", "ConfigAssignor – `config`"): "packaging/test_pages.py",
 }

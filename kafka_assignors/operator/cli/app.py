@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...frame import NAME, USAGE, Common, Output, command, guarded
-from .arguments import grown, joining, offers, seconds, separated, sizes
+from .arguments import grown, joining, offers, seconds, separated, sizes, topics
 from .later import CommandPlace, Later, add
 
 app = typer.Typer(
@@ -128,12 +128,23 @@ def why(
     last: Annotated[
         int, typer.Option("--last", "-n", metavar="N", min=1, help="Rebalances to show, the last ones.")
     ] = 10,
-) -> int:
+    places: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="PLACE", show_default=False,
+            help="Read what the members recorded instead of the coordinator's log: a folder, a file, or topic:NAME. "
+            "Repeat for more.",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
     """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
-    common.reach("kafka")
+    if places is None or topics(places):
+        common.reach("kafka")
     from . import why as work
 
-    return work.run(common, group, last)
+    if places is None:
+        return work.run(common, group, last)
+    return work.run_recorded(common, group, last, places)
 
 
 @app.command(rich_help_panel=LIVE, epilog=f"Example: {NAME} vote billing -b localhost:9092 --adding sticky,range")

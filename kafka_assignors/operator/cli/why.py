@@ -1,4 +1,4 @@
-"""``why``: each rebalance of a group, what caused it, and what it cost."""
+"""``why``: each rebalance of a group, what caused it, and what it cost; by the coordinator's log or by recordings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...history.causes import Cause
 from ...history.rebalances import Rebalance, rebalances, with_hand_overs
 from ...history.stops import PARTS, StopPart
 from ...output import many
+from ...recordings import read_group
 from ..live.advice import advice
 from ..live.broker_side import Targets
 from ..live.cluster import LiveCluster
@@ -39,26 +40,40 @@ def run(common: Common, group: str, last: int) -> int:
                 f"the coordinator's log has no generation of group {group!r}: it never completed a rebalance, or its "
                 "records are compacted away"
             )
+    return _answer(common, group, log.whole, last_rebalances)
+
+
+def run_recorded(common: Common, group: str, last: int, places: Sequence[str]) -> int:
+    """Read what members recorded, and print the last rebalances of a group. Asks a cluster only for a topic."""
+    with common.busy("reading recordings"):
+        recorded = read_group(group, places, lambda: common.connection, common.note)
+    if not recorded.led:
+        common.note("members of confluent-kafka don't know who leads: those that don't record go unnoticed")
+    return _answer(common, group, recorded.whole, recorded.rebalances(last), len(recorded.members))
+
+
+def _answer(common: Common, group: str, whole: bool, rebalances: Sequence[Rebalance], recorded: int = 0) -> int:
     if common.as_json:
-        common.print_json(as_json(group, log.whole, last_rebalances))
-        return YES
-    common.show(lines(group, log.whole, last_rebalances))
+        common.print_json(as_json(group, whole, rebalances, recorded))
+    else:
+        common.show(lines(group, whole, rebalances, recorded))
     return YES
 
 
-def as_json(group: str, whole: bool, rebalances: Sequence[Rebalance]) -> dict[str, Any]:
-    """The answer as plain values; `schemas/why.json` describes it."""
+def as_json(group: str, whole: bool, rebalances: Sequence[Rebalance], recorded: int = 0) -> dict[str, Any]:
+    """The answer as plain values; `schemas/why.json` describes it. `recorded`: as of `lines`."""
     return {
         "group": group,
         "log_whole": whole,
+        "recorded_members": recorded,
         "rebalances": [rebalance.as_json() for rebalance in rebalances],
         "totals": _totals(rebalances),
         "advice": advice(rebalances),
     }
 
 
-def lines(group: str, whole: bool, rebalances: Sequence[Rebalance]) -> Iterator[str]:
-    """The answer as lines of rich's markup."""
+def lines(group: str, whole: bool, rebalances: Sequence[Rebalance], recorded: int = 0) -> Iterator[str]:
+    """The answer as lines of rich's markup. `recorded`: member ids that tell it; 0 if the coordinator's log does."""
     counted = [rebalance for rebalance in rebalances if rebalance.counted]
     last = rebalances[-1]
     state = f"{many(last.members, 'member')}, {last.protocol}" if last.members else "empty"
@@ -68,22 +83,25 @@ def lines(group: str, whole: bool, rebalances: Sequence[Rebalance]) -> Iterator[
         f"[bold]{safe(group)}[/]: {many(len(counted), 'rebalance')}{spread}; now {unit} {last.generations[-1]}, "
         f"{safe(state)}"
     )
-    if not whole:
+    if recorded:
+        yield f"[dim]By the recordings of {many(recorded, 'member')}, and by their machines' clocks.[/]"
+    elif not whole:
         yield "[dim]The log was read from its last million records on; older ones are left out.[/]"
     for rebalance in rebalances:
         yield ""
-        yield from _rebalance(rebalance)
+        yield from _rebalance(rebalance, "recorded" if recorded else "in the log")
     yield ""
     yield from _summary(rebalances)
 
 
-def _rebalance(rebalance: Rebalance) -> Iterator[str]:
+def _rebalance(rebalance: Rebalance, where: str) -> Iterator[str]:
     unit = "epoch" if rebalance.by_broker else "generation"
     if rebalance.missing is not None:
         first, last = rebalance.missing
         numbers = f"{unit} {first} is" if first == last else f"{unit}s {first} to {last} are"
         never = "passed before the broker assigned anew" if rebalance.by_broker else "never completed"
-        yield f"[dim]{numbers} not in the log: {never}, or compacted away[/]"
+        gone = "its members don't record" if where == "recorded" else "compacted away"
+        yield f"[dim]{numbers} not {where}: {never}, or {gone}[/]"
     numbers = "-".join(map(str, dict.fromkeys((rebalance.generations[0], rebalance.generations[-1]))))
     took = f", done in {duration(rebalance.took_ms)}" if rebalance.took_ms else ""
     yield (
