@@ -28,6 +28,7 @@ NAMES = (
     "stops",
     "beats",
     "recorder",
+    "recordings",
     "pipeline",
     "distinct",
     "from_kafka",
@@ -48,7 +49,7 @@ NAMES = (
 
 NOT_IN_ALL_QUICK = {
     "family": "it has no peer and no goal",
-    **dict.fromkeys(("beats", "recorder"), "it has no goal"),
+    **dict.fromkeys(("beats", "recorder", "recordings"), "it has no goal"),
     **dict.fromkeys(("distinct", "from_kafka", "timeline"), "growth needs two sizes, its quick form has one"),
 }
 """Benchmark -> why ``all --quick`` leaves it out."""
