@@ -13,6 +13,7 @@ from kafka_assignors.history.events.bodies import (
     AdminBody,
     AdminChangeBody,
     AdminChangedBody,
+    ExitBody,
     FaultBody,
 )
 
@@ -193,6 +194,9 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
     if earliest is not None and after_ms < earliest and _was_hit(transition.record, trigger, session):
         findings.not_judged(law, "an earlier fault of the member ended less than a session before")
         return
+    if earliest is not None and after_ms < earliest and _was_leaving(transition.record, trigger):
+        findings.not_judged(law, "the member had been told to end before its fault, and may have left")
+        return
     findings.judged(law)
     bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
     if silent_ms > latest:
@@ -205,6 +209,16 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
             f"the group removed {trigger.member} {after_ms:.0f} ms after its {_trigger_name(trigger)}, not {bounds}"
         )
         findings.broken(law, message, trigger, without.event)
+
+
+def _was_leaving(record: GroupRecord, trigger: Event) -> bool:
+    """Whether the harness had told a process to end before something else happened to it."""
+    return any(
+        (end.member, end.incarnation) == (trigger.member, trigger.incarnation)
+        and end.body.asked_ns is not None
+        and end.body.asked_ns <= trigger.mono_ns
+        for end in record.events.of(ExitBody)
+    )
 
 
 def topics_noticed(transition: Transition, findings: Findings) -> None:

@@ -97,6 +97,13 @@ def test_a_committed_offset_may_fall_to_a_commit_that_a_proxy_delayed(story: Sto
     assert {violation.law for violation in check(story.history).violations} == broken
 
 
+@pytest.mark.parametrize(("told_before_ms", "broken"), [(1, set()), (0, set()), (-1, {"T1"})])
+def test_a_killed_member_may_be_missed_at_once_if_it_had_been_told_to_leave(told_before_ms, broken):
+    verdict = check(shifted.killed_as_it_left(100, told_before_ms).history)
+
+    assert {violation.law for violation in verdict.violations} == broken
+
+
 @pytest.mark.parametrize(("after_ms", "broken"), [(SESSION_MS, set()), (SESSION_MS + 1, {"T1"})])
 def test_a_member_is_missed_too_early_unless_a_fault_cost_it_heartbeats(after_ms: int, broken: set[str]) -> None:
     verdict = check(shifted.killed_after_a_fault(after_ms).history)

@@ -230,6 +230,8 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story | reconciled.Reconci
         {"T1": 1}, lambda: shifted.untold(shifted.killed(SESSION_MS), "session_timeout_ms")),
     "an earlier fault of the member ended less than a session before": (
         {"T1": 1}, lambda: shifted.killed_after_a_fault(SESSION_MS)),
+    "the member had been told to end before its fault, and may have left": (
+        {"T1": 1}, lambda: shifted.killed_as_it_left(100, 50)),
     "it returned, or the group was stable, before its absence could be noticed": ({"T1": 1}, back_before_it_was_missed),
     "the history does not have a member's metadata_max_age_ms": ({"T3": 1}, grew_unaged),
     SEVERAL: ({"R4": 1, "R5": 1, "T3": 1}, came_as_a_topic_grew),
