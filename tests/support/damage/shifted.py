@@ -44,9 +44,8 @@ def killed_as_it_left(missed_after_ms: float, told_before_ms: float) -> Story:
     """b is killed so long after the harness told it to end, and missed so long after the kill."""
     story = killed(missed_after_ms)
     begun = next(e for e in story.events if e.kind == "fault_begin")
-    end = next(e for e in story.events if e.kind == "exit")
-    end.data.update(asked=True, asked_ns=begun.mono_ns - round(told_before_ms * 1e6))
-    return story
+    asked_ns = begun.mono_ns - round(told_before_ms * 1e6)
+    return story.change("exit", lambda data: data.update(asked=True, asked_ns=asked_ns))
 
 
 def killed_after_a_fault(killed_after_ms: float) -> Story:

@@ -167,7 +167,7 @@ def killed_too_late(told: bool) -> Story:
     story.events.remove(begin)
     story.events.insert(at, replace(begin, mono_ns=end.mono_ns - 1, ts_ns=end.ts_ns - 1))
     if told:
-        end.data.update(asked=True, asked_ns=end.mono_ns - 5 * MS)
+        story.change("exit", set_(asked=True, asked_ns=end.mono_ns - 5 * MS), member="a")
     story.tell("fault_end", member="a", fault="kill", target="a")
     return story
 
