@@ -440,6 +440,7 @@ class RunRecord:
     passes: list[tuple[Event[StepBody], dict[RecordPlace, Event[ReadBackBody]]]]  # read_back step, place -> event
     nacks: list[Event[NackBody]]
     truncated: Truncations
+    read_backs: list[Event[ReadBackBody]]  # also of a reading that did not reach its end
 
     @classmethod
     def of(cls, history: History) -> RunRecord:
@@ -462,7 +463,10 @@ class RunRecord:
         for record in groups.values():
             record.counts = counts
             record.truncated = dict(truncated)
-        return cls(groups, by_kind.of(AckBody), _passes(by_kind), by_kind.of(NackBody), dict(truncated))
+        return cls(
+            groups, by_kind.of(AckBody), _passes(by_kind), by_kind.of(NackBody), dict(truncated),
+            by_kind.of(ReadBackBody),
+        )  # fmt: skip
 
 
 def _counts(by_kind: EventsByKind) -> list[tuple[int, Mapping[str, int]]]:

@@ -50,7 +50,7 @@ from ..ledger import GroupRecord, RunRecord
 from ..transitions import Transition, transitions
 from . import exactly_once, finished, generations, ownership, progress, records, rests, static
 from .findings import Findings, Violation
-from .witnesses import callbacks, commits, epochs, places, processes, roles
+from .witnesses import callbacks, commits, epochs, outputs, places, processes, roles
 
 __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 
@@ -116,6 +116,7 @@ _OF_GROUPS: Sequence[Callable[[GroupRecord, Findings], None]] = (
     commits.each_answered,
     commits.commits_agree,
     commits.own_reading,
+    outputs.one_transaction_at_a_time,
 )
 _OF_CHANGES: Sequence[Callable[[Transition, Findings], None]] = (
     rests.needless_revokes,
@@ -140,6 +141,7 @@ def judge_group(record: GroupRecord, run: RunRecord, findings: Findings) -> None
     exactly_once.one_output_each(record, run, findings)
     exactly_once.no_zombies(record, run, findings)
     exactly_once.outputs_in_order(record, run, findings)
+    outputs.outputs_of_committed_inputs(record, run, findings)
 
 
 def judge_records(run: RunRecord, findings: Findings) -> None:
@@ -150,3 +152,4 @@ def judge_records(run: RunRecord, findings: Findings) -> None:
     places.one_place_each(run, findings)
     places.nothing_from_nowhere(run, findings)
     places.ends_are_ends(run, findings)
+    places.read_in_order(run, findings)

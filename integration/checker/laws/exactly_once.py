@@ -47,7 +47,7 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
 
     Cost: O(n log n) for n records.
     """
-    topics = _output_topics(record)
+    topics = output_topics(record)
     if not topics:
         return
     at_least_once = any(start.body.config.at_least_once for start in record.starts.values())
@@ -56,7 +56,7 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
         findings.not_judged("X1", "the group was never drained")
         return
     drained_ns = max(step.mono_ns for _, step in ends.values())
-    passes = [(step, seen) for step, seen in _committed_passes(run, topics) if step.mono_ns >= drained_ns]
+    passes = [(step, seen) for step, seen in committed_passes(run, topics) if step.mono_ns >= drained_ns]
     if not passes:
         findings.not_judged("X1", "its output was not read back with read_committed after the group was drained")
         return
@@ -93,15 +93,15 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
 
     Cost: O(n + t m) for n outputs in t transactions, and m adoptions.
     """
-    topics = _output_topics(record)
+    topics = output_topics(record)
     if not topics:
         return
-    passes = _committed_passes(run, topics)
+    passes = committed_passes(run, topics)
     if not passes:
         findings.not_judged("X2", "its output was not read back with read_committed")
         return
     inputs = {ack.body.value_id: ack.body for ack in run.acks}
-    begun, done = (_by_transaction(record.events.of(kind)) for kind in (CommitBeginBody, CommitOkBody))
+    begun, done = (by_transaction(record.events.of(kind)) for kind in (CommitBeginBody, CommitOkBody))
     aborted = _aborted(record)
     stood: dict[tuple[Process, int], Generation | None] = {}
     excluded: dict[tuple[Process, int, TopicPartition | None], _Exclusion | None] = {}
@@ -156,10 +156,10 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
 
 def outputs_in_order(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
     """K2 of outputs: in each partition, those of one process lie in the order of its transactions."""
-    topics = _output_topics(record)
-    if not topics or not (passes := _committed_passes(run, topics)):
+    topics = output_topics(record)
+    if not topics or not (passes := committed_passes(run, topics)):
         return
-    begun = _by_transaction(record.events.of(CommitBeginBody))
+    begun = by_transaction(record.events.of(CommitBeginBody))
     last: dict[tuple[str, int, Process], tuple[int, Event]] = {}
     for (topic, partition, _), output in sorted(passes[-1][1].items()):
         author = output.body.author
@@ -180,12 +180,13 @@ def outputs_in_order(record: GroupRecord, run: RunRecord, findings: Findings) ->
         last[key] = author.transaction, output
 
 
-def _output_topics(record: GroupRecord) -> frozenset[str]:
+def output_topics(record: GroupRecord) -> frozenset[str]:
+    """The topics to which a group's members produce."""
     outputs = (start.body.config.output for start in record.starts.values())
     return frozenset(topic for topic in outputs if topic)
 
 
-def _committed_passes(
+def committed_passes(
     run: RunRecord, topics: frozenset[str]
 ) -> Sequence[tuple[Event[StepBody], Mapping[RecordPlace, Event[ReadBackBody]]]]:
     """The `read_committed` read-backs that include all these topics."""
@@ -196,7 +197,8 @@ def _committed_passes(
     ]
 
 
-def _by_transaction(commits: Iterable[Event[CommitBody]]) -> dict[tuple[Process, int], Event[CommitBody]]:
+def by_transaction(commits: Iterable[Event[CommitBody]]) -> dict[tuple[Process, int], Event[CommitBody]]:
+    """(process, transaction) -> its event among these."""
     return {
         ((commit.member, commit.incarnation), commit.body.transaction): commit
         for commit in commits

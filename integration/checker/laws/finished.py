@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import ConsumeBody, FinishedBody, OffsetCommittedBody
 
 from ..ledger import GroupRecord, RunRecord
@@ -21,7 +22,8 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
 
     Judged in groups with a member that reports what it finished (`finishes` in the ``config`` of its ``start``). A
     record that another member consumed counts as finished at once. Records are those that were acknowledged or
-    consumed; an offset without a record, e.g. after compaction, is ignored.
+    consumed; an offset without a record, e.g. after compaction, is ignored. A process finishes what it consumed before,
+    at least once.
 
     Cost: O(n log n) for n records.
     """
@@ -35,6 +37,7 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
             f"C6: group {record.group!r} read {records:,} records; at most {MOST_RECORDS:,} are judged"
         )
         return
+    _finished_after_consumed(events, findings)
     finished: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that finished it first
     there: dict[TopicPartition, dict[int, Event]] = defaultdict(dict)  # offset -> the event that shows the record
     for ack in run.acks:
@@ -64,6 +67,20 @@ def commits_what_is_finished(record: GroupRecord, run: RunRecord, findings: Find
                     f"record at offset {offset}"
                 )
                 findings.broken("C6", message, commit, there[tp][offset], end)
+
+
+def _finished_after_consumed(events: Sequence[Event[ConsumeBody | FinishedBody]], findings: Findings) -> None:
+    consumed: set[tuple[str | None, int, TopicPartition, int]] = set()
+    for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
+        for row in event.body.offsets:
+            places = ((event.member, event.incarnation, row.tp, at) for at in range(row.first, row.last + 1))
+            if is_of(event, ConsumeBody):
+                consumed.update(places)
+            elif (strange := next((place for place in places if place not in consumed), None)) is not None:
+                message = (
+                    f"{event.member} finished offset {strange[-1]} of {named(row.tp)}, and had not consumed it before"
+                )
+                findings.broken("C6", message, event)
 
 
 def _note(event: Event[ConsumeBody | FinishedBody], into: dict[TopicPartition, dict[int, Event]]) -> None:

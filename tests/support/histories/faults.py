@@ -70,6 +70,9 @@ def moved_for_nothing(data: dict[str, Any]) -> None:
 def subscribed(*, at_once: bool) -> Story:
     """a subscribes to one topic less, and two generations follow; in the first it has told so, or not yet."""
     story = aged()
+    if not at_once:
+        story.change("start", lambda data: data.update(topics=[*data["topics"], "w"]), member="a")
+        story.change("generation_committed", with_another_topic)
     story.tell("admin_change", member="a", change="subscribe", target="a", subscription={"topics": [*story.topics]})
     story.round(stable=False).round()
     return story if at_once else story.change("generation_committed", with_another_topic, nth=-2)

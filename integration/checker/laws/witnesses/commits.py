@@ -18,6 +18,7 @@ from kafka_assignors.history.events.bodies import (
     ConsumeBody,
     FaultBeginBody,
     OffsetCommittedBody,
+    RewoundBody,
 )
 
 from ...ledger import GroupRecord, Process
@@ -228,14 +229,19 @@ def _all_report(record: GroupRecord) -> bool:
 def own_reading(record: GroupRecord, findings: Findings) -> None:
     """C5: a member commits no offset beyond its own reading, and beyond what was committed before.
 
-    Judged of members that report what they consume.
+    A member that goes back (``rewound``) has to read again. Judged of members that report what they consume.
     """
     reached: dict[tuple[Process, TopicPartition], list[tuple[int, int]]] = defaultdict(list)  # ns, highest so far + 1
-    for event in record.events.of(ConsumeBody):
+    reading: list[Event] = [*record.events.of(ConsumeBody), *record.events.of(RewoundBody)]
+    for event in sorted(reading, key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
-        for run in event.body.offsets:
-            rows = reached[process, run.tp]
-            rows.append((event.mono_ns, max(run.last + 1, rows[-1][1] if rows else 0)))
+        if is_of(event, ConsumeBody):
+            for run in event.body.offsets:
+                rows = reached[process, run.tp]
+                rows.append((event.mono_ns, max(run.last + 1, rows[-1][1] if rows else 0)))
+        elif is_of(event, RewoundBody):
+            for row in event.body.offsets:
+                reached[process, row.tp].append((event.mono_ns, row.offset))
     committed: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
     for logged in sorted(record.events.of(OffsetCommittedBody), key=lambda e: (e.mono_ns, e.seq)):
         rows = committed[logged.body.tp]
@@ -247,7 +253,7 @@ def own_reading(record: GroupRecord, findings: Findings) -> None:
             continue
         for row in begin.body.offsets:
             findings.judged("C5")
-            own = _by(reached.get((process, row.tp), ()), around(begin.mono_ns)[1])
+            own = _highest(reached.get((process, row.tp), ()), begin.mono_ns, around(begin.mono_ns)[1])
             before = _by(committed.get(row.tp, ()), begin.mono_ns - 1)
             if row.offset > max(own, before):
                 message = (
@@ -255,6 +261,12 @@ def own_reading(record: GroupRecord, findings: Findings) -> None:
                     f"{max(own, before)}"
                 )
                 findings.broken("C5", message, begin)
+
+
+def _highest(rows: Sequence[tuple[int, int]], from_ns: int, until_ns: int) -> int:
+    """The highest of the value at one time and those that follow until another."""
+    first, end = (bisect_right(rows, at_ns, key=lambda row: row[0]) for at_ns in (from_ns, until_ns))
+    return max((value for _, value in rows[max(0, first - 1) : end]), default=0)
 
 
 def _by(rows: Sequence[tuple[int, int]], at_ns: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
-from kafka_assignors.history.events.bodies import AckBody, ConsumeBody, NackBody, StepBody
+from kafka_assignors.history.events.bodies import AckBody, ConsumeBody, NackBody, ReadBackBody, StepBody
 
 from ...ledger import RunRecord
 from ..findings import SHOWN, Findings, named
@@ -19,7 +19,7 @@ _LOST = "its brokers lost records, so two of them may have had one offset"
 
 
 def one_place_each(run: RunRecord, findings: Findings) -> None:
-    """K3: each number of a sender was acknowledged or refused, no place was acknowledged twice, and no record either.
+    """K3: each number of a sender was acknowledged or refused, once, and no place was acknowledged twice.
 
     Records of users have no numbers.
     """
@@ -37,6 +37,9 @@ def one_place_each(run: RunRecord, findings: Findings) -> None:
             findings.broken("K3", message, other, ack)
         if (other := by_id.setdefault(ack.body.value_id, ack)) is not ack:
             findings.broken("K3", f"record {ack.body.value_id} was acknowledged twice", other, ack)
+    for nack in run.nacks:
+        if (other := by_id.setdefault(nack.body.value_id, nack)) is not nack:
+            findings.broken("K3", f"record {nack.body.value_id} was refused, and answered otherwise", other, nack)
     answers: list[Event[AckBody | NackBody]] = [*run.acks, *run.nacks]
     for event in answers:
         sender, _, number = event.body.value_id.rpartition("-")
@@ -129,6 +132,31 @@ def ends_are_ends(run: RunRecord, findings: Findings) -> None:
                     break
 
 
+def read_in_order(run: RunRecord, findings: Findings) -> None:
+    """K3: a partition is read back from its first record to the end that is told of it, each offset once.
+
+    Not judged of partitions of which the brokers lost records.
+    """
+    ends = [{row.tp: row.offset for row in step.body.offsets or ()} for step, _ in run.passes]
+    steps = [step for step, _ in run.passes]
+    times = [step.mono_ns for step in steps]
+    last: dict[tuple[int, TopicPartition], Event[ReadBackBody]] = {}
+    for event in run.read_backs:
+        number, (tp, offset) = bisect_left(times, event.mono_ns), (event.body.tp, event.body.offset)
+        if tp in run.truncated:
+            continue
+        before = last.get((number, tp))
+        if before is not None and offset <= before.body.offset:
+            message = f"offset {offset} of {named(tp)} was read back after offset {before.body.offset}"
+            findings.broken("K3", message, before, event)
+        last[number, tp] = event
+        if number < len(steps) and ends[number] and offset >= ends[number].get(tp, 0):
+            told_end = f"ended at {ends[number][tp]}" if tp in ends[number] else "has no end"
+            findings.broken(
+                "K3", f"offset {offset} of {named(tp)} was read back, which {told_end}", event, steps[number]
+            )
+
+
 def _require_whole(run: RunRecord, step: Event[StepBody], findings: Findings) -> None:
     """The ends of a topic are those of all its partitions, as far as the history has their number."""
     partitions: dict[str, set[int]] = defaultdict(set)
@@ -136,8 +164,9 @@ def _require_whole(run: RunRecord, step: Event[StepBody], findings: Findings) ->
         partitions[row.topic].add(row.partition)
     for topic, listed in sorted(partitions.items()):
         counts = {count for record in run.groups.values() if (count := record.count_of(topic, step.mono_ns))}
-        if counts and len(listed) not in counts:
-            message = f"{topic} has {max(counts)} partitions, and the ends of {len(listed)} were told"
+        if counts and not any(listed == set(range(count)) for count in counts):
+            other = len(listed) if len(listed) not in counts else f"partition {max(listed)}"
+            message = f"{topic} has {max(counts)} partitions, and the ends of {other} were told"
             findings.broken("K3", message, step)
 
 

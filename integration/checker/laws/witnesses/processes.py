@@ -30,6 +30,9 @@ from kafka_assignors.history.events.bodies import (
 from ...ledger import GroupRecord, Process, RunRecord
 from ..findings import Findings
 
+_ONE_AT_A_TIME = ("pause", "kill")
+"""Faults of a process that the harness does not begin while they are in force."""
+
 
 def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
     """E2: each process has one start and one end, by its own account and by the harness's.
@@ -103,12 +106,15 @@ def nothing_after_fatal(record: GroupRecord, findings: Findings) -> None:
 def faults_end(record: GroupRecord, findings: Findings) -> None:
     """E2: what ends, a fault or a change of topics, had begun, and a kill ends before the group is closed.
 
-    Other faults may last: a broker may stay away, and a process may end while it stands still.
+    Other faults may last: a broker may stay away, and a process may end while it stands still. A process is not paused
+    again while it is, nor killed twice.
     """
     open_: dict[object, list[Event]] = defaultdict(list)
     events: list[Event] = [*record.events.of(FaultBody), *record.events.of(AdminBody)]
     for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
         if is_of(event, FaultBeginBody) or is_of(event, AdminChangeBody):
+            if is_of(event, FaultBeginBody) and event.body.fault in _ONE_AT_A_TIME and open_[_what(event)]:
+                findings.broken("E2", f"{_words(event)} began while it was in force", open_[_what(event)][-1], event)
             open_[_what(event)].append(event)
         else:
             findings.judged("E2")

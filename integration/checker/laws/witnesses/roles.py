@@ -16,17 +16,19 @@ from kafka_assignors.history.events.bodies import (
 )
 
 from ...ledger import GroupRecord, Process
-from ...slack import SLACK_MS
+from ...slack import SLACK_MS, surely_before
 from ..findings import MS, Findings
 
 _THEIR_POLL_INTERVAL = (None, "kafka-python", "confluent", "confluent-kafka", "java", "bridge")
 """Clients that join with their poll interval as the rebalance timeout."""
+_OF_WHOLE_TOPICS = ("create_topic", "delete_topic")
+"""Changes after which members may subscribe to a topic more, or no longer."""
 
 
 def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
     """G5: the coordinator has each member with the name, instance id, timeouts and topics with which it started."""
-    changed = {e.member for e in record.events.of(AdminChangeBody) if e.body.subscription is not None}
-    before: set[Process] = set()
+    changes = [e for e in record.events.of(AdminChangeBody) if e.body.subscription is not None]
+    came_or_went = {e.body.target for e in record.events.of(AdminChangeBody) if e.body.change in _OF_WHOLE_TOPICS}
     for generation in record.generations:
         if generation.by_broker:
             continue  # `epochs`
@@ -36,25 +38,31 @@ def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
             if process is None or start is None:
                 continue
             findings.judged("G5")
+            if surely_before(generation.event.mono_ns, start.mono_ns):
+                early_ms = (start.mono_ns - generation.event.mono_ns) / MS
+                message = f"{process[0]} started {early_ms:.0f} ms after generation {generation.number}, which has it"
+                findings.broken("G5", message, generation.event, start)
             for what, of_member, of_coordinator in _differences(row, start):
                 message = (
                     f"{process[0]} started with {what} {of_member!r}, and joined generation {generation.number} with "
                     f"{of_coordinator!r}"
                 )
                 findings.broken("G5", message, start, generation.event)
-            if process in before or process[0] in changed or start.body.config.pattern is not None:
-                continue
-            before.add(process)
+            mine = [e for e in changes if e.member == process[0] and e.mono_ns < generation.event.mono_ns]
+            patterns = [start.body.config.pattern, *(e.body.subscription.pattern for e in mine if e.body.subscription)]
+            if any(pattern is not None for pattern in patterns):
+                continue  # it subscribes to whatever matches
             try:
                 topics = generation.topics_of(row.member_id)
             except WireError:
                 continue  # O3 reports it
-            if topics != frozenset(start.body.topics):
+            chosen = [start.body.topics, *(e.body.subscription.topics for e in mine if e.body.subscription)]
+            if topics - came_or_went not in [frozenset(these or ()) - came_or_went for these in chosen]:
                 message = (
                     f"{process[0]} started with the topics {sorted(start.body.topics)}, and joined generation "
                     f"{generation.number} with {sorted(topics)}"
                 )
-                findings.broken("G5", message, start, generation.event)
+                findings.broken("G5", message, start, *mine[-1:], generation.event)
 
 
 def _differences(row: MemberRow, start: Event[StartBody]) -> Iterator[tuple[str, object, object]]:
@@ -76,7 +84,8 @@ def _differences(row: MemberRow, start: Event[StartBody]) -> Iterator[tuple[str,
 def one_leader(record: GroupRecord, findings: Findings) -> None:
     """G5: the members' leader is the coordinator's, it is one of the generation's members, and assigned to all of them.
 
-    Judged for generations that were committed: another leader may have assigned in vain before.
+    Judged for generations that were committed: another leader may have assigned in vain before. A leader adopts no
+    generation before its assignment has ended.
     """
     for generation in record.generations:
         if not generation.by_broker and generation.leader:
@@ -85,9 +94,10 @@ def one_leader(record: GroupRecord, findings: Findings) -> None:
                 message = f"the leader {generation.leader} of generation {generation.number} is not one of its members"
                 findings.broken("G5", message, generation.event)
     begun: dict[Process, Event[AssignBeginBody]] = {}
-    events: list[Event[AssignBeginBody] | Event[AssignEndBody]] = [
+    events: list[Event] = [
         *record.events.of(AssignBeginBody),
         *record.events.of(AssignEndBody),
+        *record.events.of(GenerationBody),
     ]
     for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
         process = event.member, event.incarnation
@@ -102,6 +112,9 @@ def one_leader(record: GroupRecord, findings: Findings) -> None:
             if event.body.error and committed is not None and event.member_id == committed.leader:
                 message = f"{event.member} failed to assign generation {committed.number}, which was committed"
                 findings.broken("G5", message, event, committed.event)
+        elif is_of(event, GenerationBody) and (begin := begun.get(process)) is not None:
+            message = f"{event.member} adopted generation {event.body.generation} before it had ended to assign"
+            findings.broken("G5", message, begin, event)
 
 
 def _began(record: GroupRecord, begin: Event[AssignBeginBody], findings: Findings) -> None:

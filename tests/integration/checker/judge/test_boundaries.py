@@ -373,9 +373,19 @@ def test_an_output_is_read_once_its_transaction_was_being_committed(before_ms: f
     assert ("X2" in {v.law for v in check(story.history).violations}) is broken
 
 
+@pytest.mark.parametrize(("before_ms", "broken"), [(100, False), (101, True)])
+def test_a_generation_has_members_that_have_started(before_ms: float, broken: bool) -> None:
+    story = Story("range", {"t": 1}).start("a").round()
+    start, committed = (story.events[story._find(kind, {})[0]] for kind in ("start", "generation_committed"))
+    story.shift("generation_committed", (start.mono_ns - committed.mono_ns) / MS - before_ms)
+
+    assert ("G5" in {v.law for v in check(story.history).violations}) is broken
+
+
 ELSEWHERE = {
     "commits._of_partitions SLACK_MS": test_a_commit_is_in_the_log_between_its_begin_and_its_answer,
     "commits.own_reading SLACK_MS": test_a_poll_may_be_told_a_little_after_the_commit_of_its_records,
+    "roles.joined_as_configured SLACK_MS": test_a_generation_has_members_that_have_started,
     "roles._ended SLACK_MS": test_an_assignment_takes_as_long_as_it_says,
     "callbacks.lost_for_a_reason SLACK_MS": test_a_loss_is_for_a_generation_that_is_in_the_log_by_then,
     "exactly_once.no_zombies SLACK_MS": test_an_output_is_read_once_its_transaction_was_being_committed,

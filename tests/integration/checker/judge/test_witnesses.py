@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from kafka_assignors.integration.checker import check
+from tests.support.histories import rare
 from tests.support.histories.story import COOPERATIVE, MS, Story, churn
+from tests.support.histories.transactions import at_work
 
 
 def ended(protocol: str = "range") -> Story:
@@ -29,6 +31,11 @@ def first_offset(by: int) -> Callable[[dict[str, Any]], None]:
         data["offsets"] = [{**first, "offset": first["offset"] + by}, *rest]
 
     return alter
+
+
+def of_another_partition(data: dict[str, Any]) -> None:
+    *others, last = data["offsets"]
+    data["offsets"] = [*others, {**last, "partition": last["partition"] + 1}]
 
 
 def of_member(name: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
@@ -138,7 +145,36 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
         "revoke_end", set_(generation=9))),
     "left with partitions": ("R8", lambda: ended().drop("revoke_begin", member="b").drop("revoke_end", member="b")),
     "lost for nothing": ("R7", lost_for_nothing),
+    "ends of other partitions": ("K3", lambda: ended().change("step", of_another_partition, name="drained")),
+    "paused while it was paused": ("E2", lambda: again(rare.lost(), "fault_begin", 1)),
+    "committed what it had not read again": ("C5", lambda: rare.aborted().change(
+        "consume", set_(offsets=[]), nth=-1, member="a")),
+    "refused twice": ("K3", lambda: again(rare.refused(), "nack", 1)),
+    "read back twice": ("K3", lambda: again(ended(), "read_back", 0.5)),
+    "read back in another order": ("K3", lambda: ended().shift("read_back", 20, nth=0)),
+    "read back behind the end": ("K3", lambda: rare.aborted().change("read_back", set_(offset=999))),
+    "read back where no end is told": ("K3", lambda: rare.aborted().change("read_back", set_(partition=7))),
+    "never ended to assign": ("G5", lambda: ended().drop("assign_end", nth=-1)),
+    "joined with topics that it left": ("G5", lambda: rare.subscribed().change(
+        "admin_change", set_(subscription={"topics": ["u"]}))),
+    "finished what it had not read": ("C6", lambda: rare.finished().change(
+        "finished", lambda d: d.update(offsets=[{**d["offsets"][0], "first": 0, "last": 99, "count": 100}]), nth=0)),
+    "an output of no transaction": ("X2", lambda: rare.aborted().change("read_back", lambda d: d.pop("author"), nth=0)),
+    "an output of a later transaction": ("X2", lambda: rare.aborted().change("read_back", by_transaction(2), nth=8)),
+    "an output of an earlier transaction": ("X2", lambda: rare.aborted().change("read_back", by_transaction(1))),
+    "a transaction never ended": ("X2", lambda: rare.aborted().drop("commit_ok", member="b", nth=0)),
+    "the last transaction never ended": ("X2", lambda: rare.aborted().drop("commit_ok", member="b")),
+    "a transaction ended as another": ("X2", lambda: rare.aborted().change("commit_ok", set_(transaction=9))),
+    "a transaction failed with other offsets": ("X2", lambda: rare.aborted().change("commit_fail", first_offset(1))),
+    "a transaction began twice": ("X2", lambda: again(rare.aborted(), "commit_begin", 0.5)),
 }  # fmt: skip
+
+
+def killed_in_a_transaction() -> Story:
+    story = at_work()
+    story.drain()
+    return story.read_committed()
+
 
 SOUND: dict[str, Callable[[], Story]] = {
     "a whole churn": ended,
@@ -155,6 +191,11 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a position is committed before any record is read": lambda: began_at_zero(),
     "a member has left as its kill comes": lambda: killed_too_late(told=False),
     "a member that was told to leave has ended as its kill comes": lambda: killed_too_late(told=True),
+    **rare.RARE,
+    "a transaction of a member that was killed": killed_in_a_transaction,
+    "a subscription to a pattern": lambda: rare.subscribed().change(
+        "admin_change", set_(subscription={"pattern": "t.*"})),
+    "a service's output names nobody": lambda: of_a_service(rare.aborted()),
 }  # fmt: skip
 
 
@@ -170,6 +211,16 @@ def killed_too_late(told: bool) -> Story:
         story.change("exit", set_(asked=True, asked_ns=end.mono_ns - 5 * MS), member="a")
     story.tell("fault_end", member="a", fault="kill", target="a")
     return story
+
+
+def by_transaction(number: int) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data.update(author={**data["author"], "transaction": number})
+
+
+def of_a_service(story: Story) -> Story:
+    """The members are a service's processes, one output does not say whose it is."""
+    story.events = [replace(e, data={**e.data, "log_bytes": 0}) if e.src == "member" else e for e in story.events]
+    return story.change("read_back", lambda data: data.pop("author"), nth=0)
 
 
 def closed(story: Story) -> Story:
