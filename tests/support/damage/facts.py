@@ -11,15 +11,18 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import Verdict, check
-from kafka_assignors.integration.history import History
+from kafka_assignors.integration.history import History, clocks
 from kafka_assignors.integration.history.form import fault_in
 from kafka_assignors.integration.history.schema import fault_of
+from tests.support.damage.first_law import Rules
 from tests.support.places import ROOT
 
 TABLE: Mapping[str, Mapping[str, Any]] = json.loads((ROOT / "integration/history/facts.json").read_text("utf-8"))
@@ -60,7 +63,10 @@ class Changed(NamedTuple):
 
 
 class Kept:
-    """A kept history, whose lines can be changed one by one."""
+    """A kept history, whose lines can be changed one by one.
+
+    The events of unchanged lines are read once, with what laws decode from them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, list[Row]] = {}
@@ -69,9 +75,17 @@ class Kept:
             rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             self._sealed[path.name] = bool(rows) and rows[-1]["kind"] == "end"
             self.files[path.name] = rows[:-1] if self._sealed[path.name] else rows
-        self._read = {name: _read(rows) for name, rows in self.files.items()}
+        self._events: dict[int, Event] = {}  # id of a row of `files` -> its event
+        self._read = {name: _read(rows, {}) for name, rows in self.files.items()}
+        for name, (events, faults) in self._read.items():
+            assert not faults, f"{name} of a kept history: {faults[0]}"
+            self._events |= {id(row): event for row, event in zip(self.files[name], events, strict=True)}
+        as_written = {name: list(events) for name, (events, _) in self._read.items()}
+        self._retimed = clocks.retimed(as_written) != as_written
+        self._rules, self._values = Rules(), dict[Fact, list[Any]]()
 
-    def facts(self) -> dict[Fact, list[Place]]:
+    @cached_property
+    def facts(self) -> Mapping[Fact, Sequence[Place]]:
         """Each fact, and where it stands."""
         places: dict[Fact, list[Place]] = defaultdict(list)
         for name, rows in self.files.items():
@@ -83,37 +97,57 @@ class Kept:
 
     def verdict(self, changed: Mapping[str, Sequence[Row]] | None = None) -> Verdict:
         """The verdict with other lines in these files."""
-        read = {**self._read, **{name: _read(rows) for name, rows in (changed or {}).items()}}
+        read = {**self._read, **{name: _read(rows, self._events) for name, rows in (changed or {}).items()}}
         files = {name: events for name, (events, _) in read.items()}
         faults = [fault for _, those in read.values() for fault in those]
         unsealed = {name: events[-1] for name, events in files.items() if events and not self._sealed[name]}
         return check(History.of(files, unsealed, problems=faults))
 
+    def notice(self, changed: Changed) -> str | None:
+        """What notices a change: ``form``, a law, or ``unknown``; None if the verdict is true all the same.
+
+        A changed history is judged until the first law is broken, first by the laws that noticed the latest changes.
+        Where none is, the whole verdict says what it is.
+        """
+        read = {name: _read(rows, self._events) for name, rows in changed.files.items()}
+        if any(faults for _, faults in read.values()):
+            return "form"
+        if not self._retimed:
+            events = [event for its, _ in {**self._read, **read}.values() for event in its]
+            if (law := self._rules.first_broken(events, {edit.fact for edit in changed.edits})) is not None:
+                return law
+        verdict = self.verdict(changed.files)
+        if verdict.violations:
+            return verdict.violations[0].law
+        return None if verdict.value is True else "unknown"
+
     def edited(self, edits: Iterable[Edit], random: Random) -> Changed:
-        """The files after the edits. One that finds nothing to change, as an earlier one took it away, does nothing."""
+        """The files after the edits: first of fields, then of events from the last one on, so that each finds its line.
+
+        An edit that finds nothing to change, because another one took it away, does nothing.
+        """
+        edits = list(edits)
+        dropped = {edit.place[:2] for edit in edits if edit.fact.field == EVENT and edit.how == "drop"}
+        fields = sorted((edit for edit in edits if edit.fact.field != EVENT), key=lambda edit: len(edit.place.path))
+        events = sorted((edit for edit in edits if edit.fact.field == EVENT), key=lambda edit: -edit.place.line)
         changed = Changed({}, [])
-        for edit in edits:
+        for edit in [*(edit for edit in fields if edit.place[:2] not in dropped), *events]:
             before = changed.files.get(edit.place.file, self.files[edit.place.file])
             rows = list(before)
-            if edit.place.line >= len(rows) or rows[edit.place.line]["kind"] != edit.fact.kind:
-                continue
             with suppress(KeyError, IndexError, TypeError):  # the field is gone
-                _apply(rows, edit, random, self._others(edit.fact, edit.place.path))
+                _apply(rows, edit, random, self._others(edit.fact))
             if rows != before:
                 changed.files[edit.place.file] = rows
                 changed.edits.append(edit)
         return changed
 
-    def _others(self, fact: Fact, path: Path_) -> list[Any]:
-        """Values of this fact in other events."""
+    def _others(self, fact: Fact) -> Sequence[Any]:
+        """Values of this fact in all events."""
         if fact.field == EVENT:
-            return []
-        values = []
-        for rows in self.files.values():
-            for row in rows:
-                if row["kind"] == fact.kind:
-                    values += [_at(row, there) for there in _paths(row) if field_of(there) == fact.field][:1]
-        return values
+            return ()
+        if fact not in self._values:
+            self._values[fact] = [_at(self.files[file][line], path) for file, line, path in self.facts[fact]]
+        return self._values[fact]
 
 
 HOWS = {
@@ -127,15 +161,24 @@ HOWS = {
     "float": ("+1", "absent"),
     "time": ("earlier", "later"),
 }
+"""What can be done to a fact of a type."""
 _TIMES = {"ts_ns": 10**9, "mono_ns": 10**9, "adopted_ns": 10**9, "asked_ns": 10**9, "ts_ms": 10**3}
 """Fields that are times -> a second in their unit. They are changed by half a minute."""
-"""What can be done to a fact of a type."""
+_DRAWS = 20
+"""How often another value of a fact is drawn before it counts as the only one."""
 
 
-def _read(rows: Sequence[Row]) -> tuple[list[Event], list[str]]:
-    """The events of a file, numbered anew, and what the schema says against the others."""
+def _read(rows: Sequence[Row], events_of: Mapping[int, Event]) -> tuple[list[Event], list[str]]:
+    """The events of a file, numbered anew, and what the schema says against the others.
+
+    Args:
+        events_of: Id of a row -> its event; the events of other rows are read.
+    """
     events, faults = [], []
     for seq, row in enumerate(rows):
+        if (event := events_of.get(id(row))) is not None:
+            events.append(event if event.seq == seq else replace(event, seq=seq))
+            continue
         fault = fault_of(numbered := {**row, "seq": seq}) or fault_in(numbered)
         if fault is None:
             events.append(Event.from_row(numbered))
@@ -220,9 +263,9 @@ def _apply(rows: list[Row], edit: Edit, random: Random, others: Sequence[Any]) -
     if edit.how == "absent":
         del parent[path[-1]]
     else:
-        different = [other for other in others if other != value]
-        by = _TIMES.get(str(path[-1]), 1)
-        parent[path[-1]] = _changed(value, edit.how, random.choice(different) if different else value, by)
+        drawn = (random.choice(others) for _ in range(_DRAWS))
+        other = next((drawn_value for drawn_value in drawn if drawn_value != value), value)
+        parent[path[-1]] = _changed(value, edit.how, other, _TIMES.get(str(path[-1]), 1))
     rows[line] = row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,9 +27,22 @@ class Figures(NamedTuple):
     returned: int
 
 
+_FOLDERS = (
+    ROOT / "docs" / "histories",
+    ROOT / "benchmarks" / "results" / "histories",
+    ROOT / "tests/vectors/histories",
+)
+_KEPT = {path.name.removesuffix(".tar.xz"): path for folder in _FOLDERS for path in sorted(folder.glob("*.tar.xz"))}
+_PAGE = (ROOT / "docs" / "versions.md").read_text("utf-8")
+_FALSE = {"migration.refused", *re.findall(r"\[false[^]]*\]\(histories/(\S+)\.tar\.xz\)", _PAGE)}
+WALKED = tuple(name for name in _KEPT if ".false" not in name and name not in _FALSE)
+"""The kept histories that are true: of each client, protocol and version in ``docs/histories``, of changes and
+migrations in ``benchmarks/results``, of transforming and paused members in ``tests/vectors``."""
+
+
 def unpacked(name: str, folder: Path) -> Path:
-    """The folder of a kept history of ``docs/histories``."""
-    with tarfile.open(ROOT / "docs" / "histories" / f"{name}.tar.xz") as kept:
+    """The folder of a kept history."""
+    with tarfile.open(_KEPT[name]) as kept:
         kept.extractall(folder, filter="data")
     return folder
 
