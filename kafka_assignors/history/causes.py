@@ -166,7 +166,7 @@ class Restarts:
                 left.remove(was)
                 away_ms = ts_ms - since
                 causes.remove(cause)
-                if not away_ms:
+                if not away_ms and gone in causes:  # not of an earlier rebalance in the same millisecond
                     causes.remove(gone)
                 when = f"back {away_ms / 1000:.1f} s after it was gone" if away_ms else "gone and back in one rebalance"
                 causes.append(replace(cause, kind=kind, detail=f"{when}{what}", away_ms=away_ms))

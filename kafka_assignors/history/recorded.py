@@ -89,7 +89,7 @@ def recordings(events: Iterable[Event], group: str) -> Recordings:
     mine = sorted(
         (event for event in events if event.group == group and event.src == "member"), key=lambda event: event.ts_ns
     )
-    lives: list[_Life] = []
+    lives: list[_MemberLife] = []
     for event in mine:
         if is_of(event, GenerationBody) and event.body.sent is not None:
             _life_of(lives, event.body.generation, event.body.leader, event.body.sent).adopt(event)
@@ -162,7 +162,7 @@ class _RecordedParts:
 
 
 @dataclass
-class _Life:
+class _MemberLife:
     """A group from its first generation until it is deleted: then it may begin again with generation 1."""
 
     parts: dict[int, _RecordedParts] = field(default_factory=dict)
@@ -266,14 +266,14 @@ def _ids(row: MemberRow) -> set[str]:
     return {row.member_id} | ({f"instance {row.instance_id}"} if row.instance_id else set())
 
 
-def _life_of(lives: list[_Life], number: int, leader: str | None, row: MemberRow) -> _Life:
+def _life_of(lives: list[_MemberLife], number: int, leader: str | None, row: MemberRow) -> _MemberLife:
     """The life that a member's generation is of; a new one if the numbers begin again among other members."""
     if lives:
         now = lives[-1]
         grows = number > max(now.parts)
         if grows or (_ids(row) | {leader or ""}) & now.ids or (leader is None and number in now.parts):
             return now
-    lives.append(_Life())
+    lives.append(_MemberLife())
     return lives[-1]
 
 

@@ -184,7 +184,8 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
             _at_rest(record, event, owned_partitions, adopted, findings)
         elif event.kind in _ENDS:
             adopted.pop(process, None)
-            owned_partitions.pop(process, None)
+            if event.kind != "fault_begin":  # a killed process runs on until the signal reaches it
+                owned_partitions.pop(process, None)
         elif is_of(event, GenerationBody):
             before = None if process in record.on_wire else adopted.get(process)
             if before is not None and before[0].body.generation != event.body.generation:

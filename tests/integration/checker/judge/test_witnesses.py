@@ -10,7 +10,7 @@ import pytest
 
 from kafka_assignors.integration.checker import check
 from tests.support.histories import rare
-from tests.support.histories.story import COOPERATIVE, MS, Story, churn
+from tests.support.histories.story import COOPERATIVE, MS, SESSION_MS, Story, churn
 from tests.support.histories.transactions import at_work
 
 
@@ -189,6 +189,7 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a fault in force at the end of a history": lambda: told_open(churn()),
     "a fault in force as the harness closes the group": lambda: closed(told_open(churn())),
     "a position is committed before any record is read": lambda: began_at_zero(),
+    "a killed member revokes before the signal reaches it": lambda: killed_as_it_revokes(),
     "a member has left as its kill comes": lambda: killed_too_late(told=False),
     "a member that was told to leave has ended as its kill comes": lambda: killed_too_late(told=True),
     **rare.RARE,
@@ -197,6 +198,17 @@ SOUND: dict[str, Callable[[], Story]] = {
         "admin_change", set_(subscription={"pattern": "t.*"})),
     "a service's output names nobody": lambda: of_a_service(rare.aborted()),
 }  # fmt: skip
+
+
+def killed_as_it_revokes() -> Story:
+    """b is killed, and gives up what it has between the begin of its kill and its exit."""
+    story = Story().start("a", "b").round()
+    story.tell("fault_begin", member="b", fault="kill", target="b")
+    story._callback("b", "revoke", story.held["b"])
+    story.tell("exit", member="b", code=-9, signal="SIGKILL")
+    story.tell("fault_end", member="b", fault="kill", target="b")
+    del story.held["b"]
+    return story.wait(SESSION_MS).round()
 
 
 def killed_too_late(told: bool) -> Story:
