@@ -186,7 +186,7 @@ def test_up_ends_with_its_broker(how: signal.Signals, started: list[subprocess.P
     process = spawn(started, "up", "--topic", "orders:6")
     where = re.search(r"127\.0\.0\.1:\d+", await_line(process, "Ctrl-C"))
     assert where
-    await_line(process, "kafka-assignors plan")
+    await_line(process, "kafka_assignors plan GROUP")
     with closing(Topics(where[0])) as topics:
         assert topics.counts(["orders"]) == {"orders": 6}
     children = family(process)

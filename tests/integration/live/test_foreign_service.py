@@ -158,7 +158,7 @@ def test_a_process_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_pa
 def test_a_sound_service_of_the_consumer_protocol_is_true(kafka_broker: Broker, tmp_path: Path) -> None:
     service = unrecorded(PROGRAMS_OF_BROKER[BROKER_ASSIGNED], tmp_path)
 
-    result, view = played(service, kafka_broker, tmp_path)
+    result, view = played(service, kafka_broker, tmp_path, steps=3)  # a killed one's session is the broker's, 45 s
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
