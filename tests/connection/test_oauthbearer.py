@@ -9,14 +9,13 @@ import itertools
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trustme
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaConnectionError
 from typer.testing import CliRunner
 
 from kafka_assignors import RangeAssignor
@@ -206,15 +205,17 @@ def test_commands_read_a_group(way: str, request: pytest.FixtureRequest, broker:
 
 
 def test_a_consumer_shows_new_tokens_before_the_old_ones_expire(alice: Connection, identity: IdentityServer) -> None:
-    """Through three lifetimes: each connection is one whose token hasn't expired (KIP-368)."""
+    """Through two renewals: each connection is one whose token hasn't expired (KIP-368).
+
+    kafka-python authenticates again after 85 to 95 % of a token's life; a busy machine needs some time for that.
+    """
     short = replace(alice, scope="short")
-    identity.lifetime_s = 5
+    identity.lifetime_s = 12
     try:
         with closing(KafkaProducer(**short.kafka_python(), retries=0)) as producer:
             deadline = time.monotonic() + 60
-            while sum(form.get("scope") == "short" for form in identity.asked) < 4:
+            while sum(form.get("scope") == "short" for form in identity.asked) < 3:
                 assert time.monotonic() < deadline, "no new token"
-                with suppress(KafkaConnectionError):  # the broker ends a connection whose token expires as it sends
-                    producer.send("orders", b"x").get(20)
+                producer.send("orders", b"x").get(20)
     finally:
         identity.lifetime_s = 600

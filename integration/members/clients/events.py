@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Commit:
     refused: bool = False
 
 
-class ReportingMember:
+class ReportingMember(ABC):
     """A member that writes its own events. A subclass owns the client. It leaves `writer` open."""
 
     def __init__(self, config: MemberConfig, writer: Writing, control: Control) -> None:
@@ -39,9 +40,9 @@ class ReportingMember:
         self._generation, self._member_id = -1, ""
         self._lock = threading.Lock()  # a client may call back on its own thread
 
+    @abstractmethod
     def client_member_id(self) -> str:
         """The member id as the client has it now; empty without membership."""
-        raise NotImplementedError
 
     def write(self, kind: str, **data: Any) -> None:
         """Write an event under this member's id."""

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import tarfile
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -34,14 +34,18 @@ def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def await_line(process: subprocess.Popen[str], pattern: str) -> str:
-    """Read the output until a line matches; fail when the process ends or the deadline passes before."""
+    """Read the output until a line matches; fail when the process ends before, or is ended at the deadline."""
     assert process.stdout is not None
-    deadline, seen = time.monotonic() + LIMIT_S, []
-    for line in process.stdout:
-        seen.append(line)
-        if re.search(pattern, line):
-            return line
-        assert time.monotonic() < deadline, "".join(seen)
+    seen = []
+    late = threading.Timer(LIMIT_S, process.kill)  # a process that says nothing more would keep the loop waiting
+    late.start()
+    try:
+        for line in process.stdout:
+            seen.append(line)
+            if re.search(pattern, line):
+                return line
+    finally:
+        late.cancel()
     pytest.fail(f"no line like {pattern!r}; exit {process.wait()}:\n{''.join(seen)}")
 
 

@@ -10,6 +10,7 @@ from kafka_assignors.history.events.bodies import (
     AdminChangeBody,
     AssignBeginBody,
     AssignEndBody,
+    ExitBody,
     GenerationBody,
     MemberRow,
     StartBody,
@@ -29,7 +30,8 @@ def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
     """G5: the coordinator has each member with the name, instance id, timeouts and topics with which it started."""
     changes = [e for e in record.events.of(AdminChangeBody) if e.body.subscription is not None]
     came_or_went = {e.body.target for e in record.events.of(AdminChangeBody) if e.body.change in _OF_WHOLE_TOPICS}
-    subscribed: set[Process] = set()
+    ends = record.events.of(ExitBody)
+    told_to_end = {(e.member, e.incarnation): e.body.asked_ns for e in ends if e.body.asked_ns is not None}
     for generation in record.generations:
         if generation.by_broker:
             continue  # `epochs`
@@ -57,9 +59,8 @@ def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
                 topics = generation.topics_of(row.member_id)
             except WireError:
                 continue  # O3 reports it
-            if not topics and process in subscribed:
+            if not topics and told_to_end.get(process, generation.event.mono_ns) < generation.event.mono_ns:
                 continue  # it hands its partitions over before it leaves (`kafka_assignors.leave`)
-            subscribed.add(process)
             chosen = [start.body.topics, *(e.body.subscription.topics for e in mine if e.body.subscription)]
             if topics - came_or_went not in [frozenset(these or ()) - came_or_went for these in chosen]:
                 message = (

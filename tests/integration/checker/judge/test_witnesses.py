@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.integration.checker import check
 from tests.support.histories import rare
 from tests.support.histories.story import COOPERATIVE, MS, SESSION_MS, Story, churn
@@ -198,6 +199,19 @@ SOUND: dict[str, Callable[[], Story]] = {
         "admin_change", set_(subscription={"pattern": "t.*"})),
     "a service's output names nobody": lambda: of_a_service(rare.aborted()),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_member_joins_without_topics_only_once_it_was_told_to_end(told: bool) -> None:
+    story = ended()
+    last = story.events[story._find("generation_committed", {})[-1]]
+    story.change(
+        "generation_committed", of_member("a", subscription=encode_subscription(Subscription(())).hex()), nth=-1
+    )
+    if told:
+        story.change("exit", set_(asked=True, asked_ns=last.mono_ns - 1), member="a")
+
+    assert any(violation.law == "G5" for violation in check(story.history).violations) is not told
 
 
 def killed_as_it_revokes() -> Story:
