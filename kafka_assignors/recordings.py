@@ -9,11 +9,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 from .connection import Connection, Right, needing
 from .errors import ClusterError, ConfigError, NoSuchGroup
 from .history.events import TOPIC, Event
+from .history.events.checked import checked_event
+from .history.events.lines import MOST_FILES, Allowance, Unreadable, lines, opened
 from .history.recorded import Recordings, recordings
 from .output import many
 
@@ -31,7 +34,7 @@ class RecordingsTail:
         note: Called with a sentence on what is left out.
 
     Raises:
-        ConfigError: There is no such folder or file.
+        ConfigError: There is no such folder or file, or it can't be read; see `read`.
         AccessRefused: The user may not read the topic.
         ClusterError: The cluster has no such topic, or doesn't respond.
     """
@@ -51,12 +54,17 @@ class RecordingsTail:
             raise
 
     def read(self) -> list[Event]:
-        """The events since the last call. A last line that is not whole yet, or never will be, is left out."""
+        """The events since the last call. A last line that is not whole yet, or never will be, is left out.
+
+        Raises:
+            ConfigError: A file is none (a pipe, a device), or has more bytes, or a longer line, than are read.
+            ClusterError: A topic's leaders stop responding.
+        """
         events, unread = [], 0
         for place in self._places:
             for line in place.read():
                 try:
-                    events.append(Event.from_json(line.decode("utf-8", "replace")))
+                    events.append(checked_event(line))
                 except ValueError:
                     unread += 1
         if unread:
@@ -107,17 +115,29 @@ class _RecordedFiles:
             raise ConfigError(f"--from {path}: the folder has no *.jsonl; record(consumer, to=…) writes them")
 
     def _files(self) -> list[Path]:
-        return sorted(self._path.glob("*.jsonl")) if self._path.is_dir() else [self._path]
+        if not self._path.is_dir():
+            return [self._path]
+        files = list(islice(self._path.glob("*.jsonl"), MOST_FILES + 1))
+        if len(files) > MOST_FILES:
+            raise ConfigError(f"--from {self._path}: the folder has more than {MOST_FILES:,} files; name fewer of them")
+        return sorted(files)
 
     def read(self) -> Iterator[bytes]:
+        allowance = Allowance()
         for path in self._files():
-            with path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                key = status.st_dev, status.st_ino
-                file.seek(self._offsets.get(key, 0))
-                whole, newline, _ = file.read().rpartition(b"\n")
-                self._offsets[key] = self._offsets.get(key, 0) + len(whole) + len(newline)
-            yield from filter(None, whole.split(b"\n"))
+            try:
+                with opened(path) as file:
+                    status = os.fstat(file.fileno())
+                    key = status.st_dev, status.st_ino
+                    file.seek(self._offsets.get(key, 0))
+                    for line in lines(file, allowance):
+                        if not line.endswith(b"\n"):
+                            break  # its rest is not written yet
+                        self._offsets[key] = self._offsets.get(key, 0) + len(line)
+                        if line != b"\n":
+                            yield line[:-1]
+            except Unreadable as error:
+                raise ConfigError(f"--from {path}: {error}") from error
 
     def close(self) -> None:
         """Nothing is open between two calls."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.history.events import Event
-
-from .lines import MOST_FILES, Allowance, Unreadable, decoded, opened, text_of
+from kafka_assignors.history.events.lines import MOST_FILES, Allowance, Unreadable, decoded, opened, text_of
 
 NAME = "manifest.json"
 VERSION = 1

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from kafka_assignors.history.events import Event, file_stem, is_of
 from kafka_assignors.history.events.bodies import EndBody, ExitBody, GenerationCommittedBody
+from kafka_assignors.history.events.lines import MOST_FILES, Allowance, Unreadable, decoded, lines, opened
 
 from . import clocks, manifest
 from .form import fault_in
-from .lines import MOST_FILES, Allowance, Unreadable, decoded, lines, opened
 from .schema import fault_of
 
 

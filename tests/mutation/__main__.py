@@ -43,7 +43,7 @@ SUBJECTS = (
         "history/timeline",
         "history/zombies",
     ),
-    *("integration/history/clocks", "integration/history/form", "integration/history/lines"),
+    *("integration/history/clocks", "integration/history/form", "history/events/lines"),
     "integration/history/manifest",
     *("integration/history/read", "integration/history/schema"),
 )

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import Event, lines
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.history import History, lines
+from kafka_assignors.integration.history import History
 from kafka_assignors.integration.history.form import fault_in
 from kafka_assignors.integration.history.schema import fault_of
 from kafka_assignors.integration.report.report import Report, render_html, told_groups, verdict_lines

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.history.events import lines
 from kafka_assignors.integration.checker import check
-from kafka_assignors.integration.history import History, lines, manifest
+from kafka_assignors.integration.history import History, manifest
 from kafka_assignors.integration.history.form import fault_in
 from kafka_assignors.integration.history.schema import fault_of
 from tests.support import forked

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kafka_assignors.errors import KafkaAssignorsError
+from ...errors import KafkaAssignorsError
 
 MOST_BYTES = 1 << 30
 """Of all files of a history together. Kept histories have 330 bytes an event, so 3 million events are below it."""
