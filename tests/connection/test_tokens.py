@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import socket
@@ -17,7 +18,7 @@ import pytest
 import trustme
 
 from kafka_assignors.connection import Connection, from_settings, read_connection
-from kafka_assignors.connection.oauth import CachedTokens, Grant, Token, of_answer, tokens
+from kafka_assignors.connection.oauth import CachedTokens, Grant, Token, endpoint, of_answer, tokens
 from kafka_assignors.connection.oauth.endpoint import request_token
 from kafka_assignors.errors import AccessRefused, ClusterError, ConfigError
 from tests.support.connection.identity import Answer, IdentityServer, identity_server
@@ -25,6 +26,8 @@ from tests.support.pages import blocks, example
 
 SECRET = "hunter2:&=ü"
 PLACE = __name__
+_NESTED = f"x.{base64.urlsafe_b64encode(b'[' * 90_000).decode()}.x"
+"""A JWT whose claims are lists without end."""
 
 
 @pytest.fixture
@@ -64,6 +67,8 @@ def test_the_token_s_own_expiry_counts_where_the_answer_has_none(identity: Ident
         (Answer(503), ClusterError, r"fails \(503\); try again later"),
         (Answer(200, '{"id_token": "x"}'), AccessRefused, r"answered without an access_token; is .* the token end"),
         (Answer(200, "<html>"), AccessRefused, r"answered without an access_token"),
+        (Answer(200, "[" * 100_000), AccessRefused, r"answered without an access_token"),
+        (Answer(200, '{"access_token": "' + _NESTED + '"}'), AccessRefused, r"doesn't say when its token expires"),
         (Answer(200, '{"access_token": "opaque"}'), AccessRefused, r"doesn't say when its token expires"),
         (Answer(200, '{"access_token": "a", "expires_in": -30}'), AccessRefused, r"token that expired 30 s ago; check"),
         (Answer(200, '{"access_token": "a b", "expires_in": 9}'), AccessRefused, r"gave no token"),
@@ -79,6 +84,17 @@ def test_what_an_endpoint_refuses_is_one_sentence_with_the_fix(
 
     assert str(refused.value).startswith(identity.endpoint)
     assert "\n" not in str(refused.value)
+
+
+def test_an_endpoint_that_never_comes_to_its_end(identity: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "_TIMEOUT_S", 0.5)
+    identity.answer = Answer(body="x" * 1000, at_once=1, pause_s=0.1)
+    began = time.monotonic()
+
+    with pytest.raises(ClusterError, match=r"didn't answer within 0.5 s"):
+        request_token(grant_of(identity))
+
+    assert time.monotonic() - began < 20
 
 
 def test_an_endpoint_that_repeats_the_secret_does_not_get_it_into_the_message(identity: IdentityServer) -> None:

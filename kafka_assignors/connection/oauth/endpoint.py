@@ -69,7 +69,7 @@ def request_token(grant: Grant) -> Token:
     now = time.time()
     try:
         with _opener(urlsplit(url), grant.ca).open(asked, timeout=_TIMEOUT_S) as answer:
-            data = answer.read(_LONGEST)
+            data = _body(answer, time.monotonic() + _TIMEOUT_S)
     except urllib.error.HTTPError as error:
         with error:
             raise _refusal(grant, shown, error.code, _error_code(error)) from None
@@ -109,10 +109,24 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def _body(answer: http.client.HTTPResponse, deadline: float) -> bytes:
+    """Its first `_LONGEST` bytes. A server that sends a byte now and then would keep each single read within its limit.
+
+    Raises:
+        TimeoutError: It is not over by the deadline, in seconds of `time.monotonic`.
+    """
+    data = b""
+    while len(data) < _LONGEST and (block := answer.read1(_LONGEST - len(data))):
+        data += block
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return data
+
+
 def _fields(data: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
 

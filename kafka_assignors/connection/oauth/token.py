@@ -42,7 +42,7 @@ def claims(value: str) -> dict[str, Any]:
         return {}
     try:
         decoded = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}
 

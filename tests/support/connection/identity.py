@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,11 +24,13 @@ ISSUER, AUDIENCE, KEY_ID = "https://identity.example", "kafka", "key-1"
 
 @dataclass
 class Answer:
-    """What the token endpoint answers instead of a token."""
+    """What the token endpoint answers instead of a token: its body so many bytes at once, with pauses between."""
 
     status: int = 200
     body: str = "{}"
     headers: Mapping[str, str] = field(default_factory=dict)
+    at_once: int = 1 << 20
+    pause_s: float = 0
 
 
 class IdentityServer:
@@ -64,7 +66,10 @@ class IdentityServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                with suppress(OSError):  # who asked may not wait for the end
+                    for at in range(0, len(data), answer.at_once):
+                        self.wfile.write(data[at : at + answer.at_once])
+                        time.sleep(answer.pause_s)
 
             def log_message(self, *_: Any) -> None:
                 pass
