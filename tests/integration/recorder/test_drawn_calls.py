@@ -30,7 +30,7 @@ def rows_of(record: Path) -> list[dict[str, Any]]:
 def compare(with_it: list[Any], without: list[Any]) -> None:
     """Each call, one after the other, so that a failure shows the first that differs."""
     for ours, theirs in zip(with_it, without, strict=True):
-        assert ours == theirs
+        assert ours == theirs, f"with the recorder:\n{json.dumps(ours)}\nwithout it:\n{json.dumps(theirs)}"
     assert {row[2] for row in without} == {"returned", "raised"}
 
 
