@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import threading
@@ -64,7 +65,10 @@ def test_a_command_in_a_pipe_tells_the_share_and_a_quiet_one_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 3])
 def test_make_tells_that_a_step_goes_on_and_has_its_exit_code(code: int, tmp_path: Path) -> None:
-    """The step reads its input, and ends with it."""
+    """The step reads its input, and ends with it.
+
+    `make test` hands its own flags to every make below it, by which that one would tell its folder too.
+    """
     text = (ROOT / "Makefile").read_text("utf-8")
     definition = re.search(r"^PATIENTLY := (?:.*\\\n)*.*\n", text, re.MULTILINE)
     assert definition is not None
@@ -73,7 +77,12 @@ def test_make_tells_that_a_step_goes_on_and_has_its_exit_code(code: int, tmp_pat
     make = tmp_path / "Makefile"
     make.write_text(f"{definition[0].replace('sleep 5', 'sleep 0.1')}\nall:\n\t@$(PATIENTLY) 'step 1 of 3' {step}\n")
     with subprocess.Popen(
-        ["make", "-f", str(make)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["make", "-f", str(make)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
