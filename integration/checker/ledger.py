@@ -241,6 +241,14 @@ class GroupRecord:
         """The first version of the committed generation with a number."""
         return self._writings[number][0] if number in self._writings else None
 
+    def joined_after(self, number: int, member_id: str | None) -> Generation | None:
+        """The first committed generation of a greater number that a member has joined; None: it joined no later one.
+
+        The broker of a KIP-848 group does not wait for its members.
+        """
+        later = (g for g in self.generations if g.number > number and member_id in g.assigned)
+        return next((g for g in later if not g.by_broker), None)
+
     def written_between(self, number: int, from_ns: int, until_ns: int) -> Sequence[Generation]:
         """The versions of a committed generation that stood from one time to another; otherwise its first version."""
         writings = self._writings.get(number, ())

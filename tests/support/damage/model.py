@@ -86,6 +86,12 @@ def _adoptions(rows: list[Row]) -> Iterator[str]:
             yield f"{row['member']} adopts generation {number} before there is one"
         elif not mine or places(mine[-1]["assigned"]) != places(row["partitions"]):
             yield f"{row['member']} adopts in generation {number} what the coordinator didn't give it"
+        if row.get("instance_id") is None and any(
+            g["generation"] > number and g["mono_ns"] < row["mono_ns"] - SLACK
+            for g in committed(rows)
+            if row.get("member_id") in [m["member_id"] for m in g["members"]]
+        ):
+            yield f"{row['member']} has joined a later generation, and adopts {number}"
 
 
 def _callbacks(rows: list[Row]) -> Iterator[str]:

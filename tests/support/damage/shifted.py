@@ -109,6 +109,15 @@ def adopted_early(by_ms: float) -> Story:
     return story.shift("generation", -(adopted.mono_ns - committed.mono_ns) / 1e6 - by_ms, member="b")
 
 
+def adopted_late(by_ms: float, *, static: bool = False) -> Story:
+    """A member adopts its generation once more, so long after the next one was committed with it."""
+    story = Story("cooperative-sticky").start("a", "b", static=static).wait(20_000).round().round(stable=False)
+    story.change("generation", lambda data: data.update(generation=1), member="b")
+    committed = [e for e in story.events if e.kind == "generation_committed"][-1]
+    adopted = [e for e in story.events if e.kind == "generation" and e.member == "b"][-1]
+    return story.shift("generation", by_ms - (adopted.mono_ns - committed.mono_ns) / 1e6, member="b")
+
+
 def committed_early(by_ms: float) -> Story:
     """The coordinator's time of a commit lies before the consumption that it tells of."""
     story = Story("range", {"t": 1}).start("a").round().wait(1000).records(1).consume()

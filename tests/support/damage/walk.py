@@ -64,17 +64,21 @@ def each_fact(kept: Kept, seed: int, *, of: str = "checked", most: int | None = 
 
 
 def drawn(kept: Kept, seed: str, times: int) -> Iterator[Trial]:
-    """Change one to three facts at a time, drawn from all that the history has."""
+    """Change one to three facts at a time, drawn from all that the history has, until so many changes are made."""
     random, facts = Random(seed), sorted(kept.facts)
-    for _ in range(times):
+    made = 0
+    while made < times:
         edits = []
         for fact in random.sample(facts, random.randint(1, 3)):
             place = random.choice(kept.facts[fact])
             edits.append(Edit(fact, place, random.choice(hows(kept, fact, place))))
-        if any(state_of(edit.fact) == "checked" for edit in edits):
-            yield from _tried(kept, edits, random)
-        else:
+        if not any(state_of(edit.fact) == "checked" for edit in edits):
+            made += 1
             yield Trial(tuple(edits), "free")
+            continue
+        for trial in _tried(kept, edits, random):
+            made += 1
+            yield trial
 
 
 def _tried(kept: Kept, edits: list[Edit], random: Random) -> Iterator[Trial]:

@@ -118,6 +118,8 @@ BOUNDS: dict[str, Bound] = {
     "C6: the coordinator's clock": Bound(
         "finished.commits_what_is_finished SLACK_MS", {"C6"}, shifted.finished_late, SLACK_MS),
     "G4: the coordinator's clock": Bound("progress.adoption SLACK_MS", {"G4"}, shifted.adopted_early, SLACK_MS),
+    "G4: the coordinator's clock, of the next generation": Bound(
+        "progress.adoption SLACK_MS", {"G4"}, shifted.adopted_late, SLACK_MS),
     "O3: a generation stands": Bound("generations.settled_ms SETTLED_MS", {"O3"}, shifted.half_covered, SETTLED_MS - 1),
     "O3: two generations stand": Bound(
         "generations.settled_ms SETTLED_MS", {"O3"}, shifted.half_covered_twice, SETTLED_MS - 1),

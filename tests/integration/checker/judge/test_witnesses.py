@@ -10,6 +10,7 @@ import pytest
 
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.integration.checker import check
+from tests.support.damage import shifted
 from tests.support.histories import rare
 from tests.support.histories.story import COOPERATIVE, MS, SESSION_MS, Story, churn
 from tests.support.histories.transactions import at_work
@@ -178,6 +179,7 @@ def killed_in_a_transaction() -> Story:
 
 
 SOUND: dict[str, Callable[[], Story]] = {
+    "a static member that was away in the next generation": lambda: shifted.adopted_late(200, static=True),
     "a whole churn": ended,
     "a whole cooperative churn": lambda: ended(COOPERATIVE[0]),
     "a commit is never answered": lambda: answered(ended(), None, nth=-1),
