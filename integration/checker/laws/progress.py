@@ -154,14 +154,14 @@ def adoption(record: GroupRecord, findings: Findings) -> None:
                 early_ms = (generation.event.mono_ns - event.mono_ns) / MS
                 message = f"{event.member} adopted generation {number} {early_ms:.0f} ms before it was committed"
                 findings.broken("G4", message, event, generation.event)
-            if event.instance_id is None and (later := record.joined_after(number, event.member_id)) is not None:
-                if surely_before(later.event.mono_ns, event.mono_ns):
-                    late_ms = (event.mono_ns - later.event.mono_ns) / MS
-                    message = (
-                        f"{event.member} adopted generation {number} {late_ms:.0f} ms after generation {later.number} "
-                        f"was committed, which it had joined"
-                    )
-                    findings.broken("G4", message, event, later.event)
+            later = record.joined_after(number, event.member_id) if event.instance_id is None else None
+            if later is not None and surely_before(later.event.mono_ns, event.mono_ns):
+                late_ms = (event.mono_ns - later.event.mono_ns) / MS
+                message = (
+                    f"{event.member} adopted generation {number} {late_ms:.0f} ms after generation {later.number} "
+                    f"was committed, which it had joined"
+                )
+                findings.broken("G4", message, event, later.event)
 
 
 def held_as_given(record: GroupRecord, findings: Findings) -> None:
