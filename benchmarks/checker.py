@@ -50,6 +50,10 @@ def _events(size: int) -> list[Event]:
     history = Run()
     for member in MEMBERS:
         history.tell("start", "member", member, assignors=["range"], topics=[*TOPICS], config={"assignors": ["range"]})
+    history.tell(
+        "admin_change", "harness", MEMBERS[0], change="subscribe", target=MEMBERS[0],
+        subscription={"topics": [*TOPICS][1:], "pattern": None},
+    )  # fmt: skip
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in MEMBERS}
     # Each record has two events, sent and read back; consume events and rebalances are few.
     while 2 * len(history.acks) + 60 * history.generation < size:
