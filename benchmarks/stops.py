@@ -375,7 +375,7 @@ def _changes(history: History, verdict: Verdict) -> dict[str, _Change]:
     """Name of the change -> what it cost, and the delays of the records acknowledged until the group was stable."""
     made: dict[str, _Change] = defaultdict(_Change)
     run = RunRecord.of(history)
-    waits = {name: Delays.of(record, run.acks) for name, record in run.groups.items()}
+    waits = {name: Delays.of(record, run.acked) for name, record in run.groups.items()}
     for cost in (Cost(**row) for row in verdict.measures["steps"]):
         if cost.name:
             made[cost.name].costs.append(cost)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import AckBody, ConsumeBody
 
-from .ledger import GroupRecord
+from .ledger import Acked, GroupRecord
 
 Window = tuple[int, int]
 """Begin and end, monotonic ns; both are included."""
@@ -30,19 +30,17 @@ class Delays:
     ms: Sequence[float]
 
     @classmethod
-    def of(cls, record: GroupRecord, acks: Iterable[Event[AckBody]]) -> Delays:
+    def of(cls, record: GroupRecord, acked: Mapping[TopicPartition, Acked]) -> Delays:
         """The delays of acknowledged records until a member first consumed them; without that, law C3 names them.
 
         Cost: O(n log n) for n events and records that were acknowledged, however many offsets a run has.
         """
-        waiting: dict[tuple[str, int], _Waiting] = {}
-        for ack in acks:
-            waiting.setdefault((ack.body.topic, ack.body.partition), _Waiting()).acks.append(ack)
+        waiting = {tp: _Waiting(rows) for tp, rows in acked.items()}
         delays = sorted(
             (ack.mono_ns, max(0.0, (event.mono_ns - ack.mono_ns) / 1e6))
             for event in record.events.of(ConsumeBody)
             for run in event.body.offsets
-            if (place := waiting.get((run.topic, run.partition))) is not None
+            if (place := waiting.get(run.tp)) is not None
             for ack in place.taken(run.first, run.last)
         )
         return cls([at_ns for at_ns, _ in delays], [ms for _, ms in delays])
@@ -59,27 +57,24 @@ class Delays:
 class _Waiting:
     """Acknowledged records of one topic-partition that no member has consumed yet."""
 
-    def __init__(self) -> None:
-        self.acks: list[Event[AckBody]] = []
-
-    @cached_property
-    def _sorted(self) -> tuple[list[Event[AckBody]], list[int]]:
-        """By offset; and for each the next that waits, itself at first, as in a disjoint-set forest."""
-        acks = sorted(self.acks, key=lambda ack: ack.body.offset)
-        return acks, list(range(len(acks) + 1))
+    def __init__(self, acked: Acked) -> None:
+        self._acked = acked
+        # for each the next that waits, itself at first, as in a disjoint-set forest
+        self._after = list(range(len(acked.offsets) + 1))
 
     def taken(self, first: int, last: int) -> Iterator[Event[AckBody]]:
         """Take the records of these offsets that still wait."""
-        acks, after = self._sorted
-        at = self._next(bisect_left(acks, first, key=lambda ack: ack.body.offset))
-        while at < len(acks) and acks[at].body.offset <= last:
+        (offsets, acks), after = self._acked, self._after
+        end = bisect_right(offsets, last)
+        at = self._next(bisect_left(offsets, first))
+        while at < end:
             yield acks[at]
             after[at] = at + 1
-            at = self._next(at)
+            at = self._next(at + 1)
 
     def _next(self, at: int) -> int:
         """The first one from there on that waits; shortens the way for those who ask later."""
-        after = self._sorted[1]
+        after = self._after
         while after[at] != at:
             after[at] = after[after[at]]
             at = after[at]

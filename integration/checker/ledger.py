@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from kafka_assignors.core.declaration import is_ours
 from kafka_assignors.core.group import TopicPartition, identity_of
@@ -439,6 +440,17 @@ RecordPlace = tuple[str, int, int]
 """Topic, partition, offset."""
 
 
+class Acked(NamedTuple):
+    """The acknowledged records of a topic-partition, by offset; those of one offset as they were acknowledged."""
+
+    offsets: Sequence[int]
+    acks: Sequence[Event[AckBody]]
+
+    def between(self, first: int, end: int) -> Sequence[Event[AckBody]]:
+        """Those with an offset in [first, end)."""
+        return self.acks[bisect_left(self.offsets, first) : bisect_left(self.offsets, end)]
+
+
 @dataclass
 class RunRecord:
     """A whole run, indexed for the laws."""
@@ -475,6 +487,19 @@ class RunRecord:
             groups, by_kind.of(AckBody), _passes(by_kind), by_kind.of(NackBody), dict(truncated),
             by_kind.of(ReadBackBody),
         )  # fmt: skip
+
+    @cached_property
+    def acked(self) -> Mapping[TopicPartition, Acked]:
+        """The acknowledged records of each topic-partition that has some."""
+        by_place: dict[tuple[str, int], list[Event[AckBody]]] = defaultdict(list)
+        for ack in self.acks:
+            by_place[ack.body.topic, ack.body.partition].append(ack)
+        rows = {place: sorted(acks, key=_offset_of) for place, acks in by_place.items()}
+        return {TopicPartition(*place): Acked([*map(_offset_of, acks)], acks) for place, acks in rows.items()}
+
+
+def _offset_of(ack: Event[AckBody]) -> int:
+    return ack.body.offset
 
 
 def _counts(by_kind: EventsByKind) -> list[tuple[int, Mapping[str, int]]]:

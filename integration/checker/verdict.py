@@ -26,7 +26,7 @@ from kafka_assignors.history.events.bodies import (
 )
 from kafka_assignors.history.timeline import Interval
 
-from ..history import History
+from ..history import History, uncollected
 from .delays import Delays, spread
 from .laws import LAWS, NOTHING, Findings, Violation, judge_group, judge_records
 from .laws.findings import SHOWN, all_named, named
@@ -83,6 +83,7 @@ class Verdict:
         return ", ".join(f"{law} ×{times}" for law, times in self.checked.items() if times) or "none"
 
 
+@uncollected()
 def check(history: History, require: Collection[str] = ()) -> Verdict:
     """Judge a history.
 
@@ -236,7 +237,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
     waits: list[float] = []
     for record in run.groups.values():
         windows = [(c.from_ns, c.until_ns) for of, c in steps if of is record and not (c.first or c.killed)]
-        waits += Delays.of(record, run.acks).within(*windows) if windows and run.acks else []
+        waits += Delays.of(record, run.acked).within(*windows) if windows and run.acks else []
     assigned = [e.body.duration_us for r in run.groups.values() for e in r.events.of(AssignEndBody)]
     return {
         "steps": [asdict(cost) for _, cost in steps],

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .read import History
+from .uncollected import uncollected
 
-__all__ = ["History"]
+__all__ = ["History", "uncollected"]

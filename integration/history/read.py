@@ -15,6 +15,7 @@ from kafka_assignors.history.events.lines import MOST_FILES, Allowance, Unreadab
 from . import clocks, manifest
 from .form import fault_in
 from .schema import fault_of
+from .uncollected import uncollected
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class History:
         set_(self, "problems", tuple(problems))
 
     @classmethod
+    @uncollected()
     def load(cls, folder: Path, *, without: Collection[str] = ()) -> History:
         """Read all ``*.jsonl`` files of a folder.
 

@@ -135,9 +135,9 @@ def judge_group(record: GroupRecord, run: RunRecord, findings: Findings) -> None
         for rule in _OF_CHANGES:
             rule(transition, findings)
     runs = records.runs_of_spans(record)
-    records.contiguous(record, runs, run.acks, findings)
+    records.contiguous(record, runs, run.acked, findings)
     finished.commits_what_is_finished(record, run, findings)
-    records.nothing_lost(record, runs, run.acks, findings)
+    records.nothing_lost(record, runs, run.acked, findings)
     exactly_once.one_output_each(record, run, findings)
     exactly_once.no_zombies(record, run, findings)
     exactly_once.outputs_in_order(record, run, findings)

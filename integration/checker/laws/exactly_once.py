@@ -51,7 +51,7 @@ def one_output_each(record: GroupRecord, run: RunRecord, findings: Findings) -> 
     if not topics:
         return
     at_least_once = any(start.body.config.at_least_once for start in record.starts.values())
-    due, ends = due_records(record, run.acks)
+    due, ends = due_records(record, run.acked)
     if not ends:
         findings.not_judged("X1", "the group was never drained")
         return

@@ -28,7 +28,7 @@ from kafka_assignors.history.events.bodies import (
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
-from ..ledger import Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
+from ..ledger import Acked, Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
 from ..slack import SLACK_NS, surely_before
 from .findings import MS, ON_WIRE, SHOWN, Findings, named
 from .ownership import own_intervals
@@ -116,7 +116,9 @@ def consumed_by_owner(record: GroupRecord, findings: Findings) -> None:
         findings.broken("C1", message, run.event, None if span is None else span.end)
 
 
-def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckBody]], findings: Findings) -> None:
+def contiguous(
+    record: GroupRecord, runs: RunsOfSpans, acked: Mapping[TopicPartition, Acked], findings: Findings
+) -> None:
     """C2: an owner begins at the committed offset, never goes back and skips no record.
 
     One that gets a partition back, which nobody else owned meanwhile, may go on where it had stopped: kafka-python
@@ -129,7 +131,6 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckB
     offset without an acknowledged record may be skipped: control records and compaction leave such offsets. A member
     whose transaction was aborted goes back to the committed offset and reports it (``rewound``).
     """
-    ack_offsets = _Offsets(acks)
     rewound = _rewound(record)
     commits, rereads = _commits(record), _rereads(record)
     read: dict[TopicPartition, int] = {}  # highest offset consumed by earlier intervals
@@ -175,12 +176,16 @@ def contiguous(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckB
                     "while it owned it"
                 )
                 findings.broken("C2", message, before.event, after.event)
-            elif ack := ack_offsets.between(span.tp, before.last + 1, after.first):
+            elif (
+                after.first > before.last + 1
+                and span.tp in acked
+                and (between := acked[span.tp].between(before.last + 1, after.first))
+            ):
                 message = (
-                    f"{span.interval.member} left out offset {ack.body.offset} of {named(span.tp)} between "
+                    f"{span.interval.member} left out offset {between[0].body.offset} of {named(span.tp)} between "
                     f"{before.last} and {after.first}"
                 )
-                findings.broken("C2", message, before.event, after.event, ack)
+                findings.broken("C2", message, before.event, after.event, between[0])
         read[span.tp] = max(read.get(span.tp, -1), *(run.last for run in mine))
 
 
@@ -348,7 +353,7 @@ def in_order(run: RunRecord, findings: Findings) -> None:
     Records lost in the same truncation (``truncated``) belong to a separate log.
     """
     last: dict[tuple[str, str, int, str | None, Truncation | None], tuple[int, Event[AckBody]]] = {}
-    for ack in sorted((ack for ack in run.acks if ack.body.key_hash is not None), key=_offset_of):
+    for ack in (ack for acked in run.acked.values() for ack in acked.acks if ack.body.key_hash is not None):
         body = ack.body
         producer, _, number = body.value_id.rpartition("-")
         if not number.isdecimal() or len(number) > _DIGITS:
@@ -369,19 +374,22 @@ def in_order(run: RunRecord, findings: Findings) -> None:
             findings.broken("K2", message, before[1], ack)
 
 
-def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[AckBody]], findings: Findings) -> None:
+def nothing_lost(
+    record: GroupRecord, runs: RunsOfSpans, acked: Mapping[TopicPartition, Acked], findings: Findings
+) -> None:
     """C3: once the group is drained, an owner has consumed every acknowledged record below its end offsets.
 
     Records lost in a truncation (``truncated``) are exempt. Records sent in their place must be consumed after it.
     """
-    due, ends = due_records(record, acks)
+    due, ends = due_records(record, acked)
     if not ends:
         findings.not_judged("C3", "the group was never drained")
         return
     if record.on_wire:
         findings.not_judged("C3", _UNSEEN_READS)
         return
-    if record.truncated and (gone := sum(1 for ack in acks if lost_with(ack, record.truncated))):
+    gone = sum(1 for tp in record.truncated if tp in acked for a in acked[tp].acks if lost_with(a, record.truncated))
+    if gone:
         findings.not_judged("C3", "its brokers lost the record", gone)
     consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
@@ -398,8 +406,8 @@ def nothing_lost(record: GroupRecord, runs: RunsOfSpans, acks: Sequence[Event[Ac
 
 
 def due_records(
-    record: GroupRecord, acks: Iterable[Event[AckBody]]
-) -> tuple[dict[TopicPartition, list[Event[AckBody]]], dict[TopicPartition, tuple[int, Event]]]:
+    record: GroupRecord, acked: Mapping[TopicPartition, Acked]
+) -> tuple[dict[TopicPartition, Sequence[Event[AckBody]]], dict[TopicPartition, tuple[int, Event]]]:
     """Per topic-partition: acknowledged records that a drained group must have consumed; their end, and its step.
 
     The records lie below that end offset, and their brokers did not lose them. Both are empty if the group was never
@@ -409,13 +417,13 @@ def due_records(
     for step in record.events.of(StepBody):
         if step.body.name == "drained":
             ends.update({row.tp: (row.offset, step) for row in step.body.offsets or ()})
-    due: dict[TopicPartition, list[Event[AckBody]]] = defaultdict(list)
-    for ack in acks:
-        row = ack.body
-        if (tp := row.tp) in ends and row.offset < ends[tp][0]:
-            if record.truncated and lost_with(ack, record.truncated) is not None:
-                continue
-            due[tp].append(ack)
+    due: dict[TopicPartition, Sequence[Event[AckBody]]] = {}
+    for tp, (end, _) in ends.items():
+        below = acked[tp].between(0, end) if tp in acked else ()
+        if tp in record.truncated:
+            below = [ack for ack in below if lost_with(ack, record.truncated) is None]
+        if below:
+            due[tp] = below
     return due, ends
 
 
@@ -488,40 +496,16 @@ def _not_consumed(
 
 
 def _outside(acks: Iterable[Event[AckBody]], ranges: Sequence[tuple[int, int]]) -> Iterator[Event[AckBody]]:
-    """Records outside all offset ranges."""
+    """Records, by offset, that are outside all offset ranges."""
     ranges = sorted(ranges)
     at, reached = 0, -1  # no range before `at` ends above `reached`
-    for ack in sorted(acks, key=_offset_of):
+    for ack in acks:
         offset = ack.body.offset
         while at < len(ranges) and ranges[at][0] <= offset:
             reached = max(reached, ranges[at][1])
             at += 1
         if offset > reached:
             yield ack
-
-
-def _offset_of(ack: Event[AckBody]) -> int:
-    return ack.body.offset
-
-
-class _Offsets:
-    """Offsets of acknowledged records; lookups are rare, so they are sorted at the first one."""
-
-    def __init__(self, acks: Sequence[Event[AckBody]]) -> None:
-        self._acks = acks
-        self._by_place: dict[TopicPartition, list[Event[AckBody]]] | None = None
-
-    def between(self, tp: TopicPartition, first: int, end: int) -> Event[AckBody] | None:
-        """An acknowledged record of the topic-partition with an offset in [first, end); None if there is none."""
-        if first >= end:
-            return None
-        if self._by_place is None:
-            self._by_place = defaultdict(list)
-            for ack in sorted(self._acks, key=_offset_of):
-                self._by_place[ack.body.tp].append(ack)
-        acks = self._by_place.get(tp, [])
-        at = bisect_left(acks, first, key=_offset_of)
-        return acks[at] if at < len(acks) and acks[at].body.offset < end else None
 
 
 def _consumed(record: GroupRecord) -> Iterator[tuple[MemberKey, TopicPartition, _Run]]:

@@ -39,6 +39,7 @@ COMMON = (
     "v", "run", "src", "seq", "ts_ns", "mono_ns", "group", "member", "incarnation", "pid", "member_id", "instance_id",
     "client", "kind",
 )  # fmt: skip
+_REQUIRED = frozenset(("kind", "run", "src", "seq", "ts_ns", "mono_ns"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,14 @@ class Event(Generic[B_co]):
             raise ValueError(f"an event is a JSON object, not {type(row).__name__}: {row!r:.80}")
         if row.pop("v", None) != VERSION:
             raise ValueError(f"unknown event version in {row!r:.80}; this reader knows {VERSION}")
-        common = {name: row.pop(name) for name in COMMON[1:] if name in row}
-        missing = {"kind", "run", "src", "seq", "ts_ns", "mono_ns"} - set(common)
-        if missing:
+        if missing := _REQUIRED - row.keys():
             raise ValueError(f"event lacks {', '.join(sorted(missing))}: {row!r:.80}")
-        return cls(data=row, **common)
+        take = row.pop
+        return cls(
+            take("kind"), take("run"), take("src"), take("seq"), take("ts_ns"), take("mono_ns"), take("group", None),
+            take("member", None), take("incarnation", 0), take("pid", 0), take("member_id", None),
+            take("instance_id", None), take("client", None), row,
+        )  # fmt: skip
 
 
 def is_of(event: Event, body: type[B]) -> TypeGuard[Event[B]]:

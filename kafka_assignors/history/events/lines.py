@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import isinf
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -155,16 +155,7 @@ def decoded(data: bytes) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise ValueError("a string has half of a surrogate pair") from None
-    if _LARGE.search(data):
-        try:
-            json.dumps(value, allow_nan=False)
-        except ValueError:
-            raise ValueError("a number is too large") from None
     return value
-
-
-_LARGE = re.compile(rb"[0-9.][eE]\+?[0-9]{3}|[0-9]{300}")
-"""What a number may look like that is infinite as a float. Asking each would take longer than all the rest."""
 
 
 class _Decimal(float):
@@ -174,6 +165,12 @@ class _Decimal(float):
 
     def is_integer(self) -> bool:
         return False
+
+
+def _decimal(text: str) -> _Decimal:
+    if isinf(value := _Decimal(text)):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _constant(name: str) -> Any:
@@ -189,7 +186,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_Decimal, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal, parse_constant=_constant)
 
 
 def _is_deeper(value: Any) -> bool:

@@ -20,7 +20,7 @@ def test_a_record_waits_from_its_acknowledgement_to_its_first_reader() -> None:
     story = waiting(700)
     run = RunRecord.of(story.history)
 
-    found = Delays.of(run.groups["g"], run.acks)
+    found = Delays.of(run.groups["g"], run.acked)
 
     acks = {(e.data["partition"], e.data["offset"]): e.mono_ns for e in story.events if e.kind == "ack"}
     read = {
@@ -40,7 +40,7 @@ def test_a_record_that_nobody_reads_and_one_read_before_its_producer_knew() -> N
     story.shift("ack", 1000, partition=0)
     run = RunRecord.of(story.records(1).history)
 
-    found = Delays.of(run.groups["g"], run.acks)
+    found = Delays.of(run.groups["g"], run.acked)
 
     assert len(found.ms) == 2
     assert min(found.ms) == 0

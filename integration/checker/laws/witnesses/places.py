@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event
-from kafka_assignors.history.events.bodies import AckBody, ConsumeBody, NackBody, ReadBackBody, StepBody
+from kafka_assignors.history.events.bodies import ConsumeBody, ReadBackBody, StepBody
 
 from ...ledger import RunRecord
 from ..findings import SHOWN, Findings, named
@@ -23,26 +24,26 @@ def one_place_each(run: RunRecord, findings: Findings) -> None:
 
     Records of users have no numbers.
     """
-    by_place: dict[tuple[TopicPartition, int], Event] = {}
-    by_id: dict[str, Event] = {}
-    numbers: dict[str, set[int]] = defaultdict(set)
-    last: dict[str, Event] = {}
-    for ack in run.acks:
-        tp, offset = ack.body.tp, ack.body.offset
-        findings.judged("K3")
+    for tp, acked in run.acked.items():
+        findings.judged("K3", len(acked.acks))
         if tp in run.truncated:
-            findings.not_judged("K3", _LOST)
-        elif (other := by_place.setdefault((tp, offset), ack)) is not ack:
-            message = f"two records were acknowledged at offset {offset} of {named(tp)}"
-            findings.broken("K3", message, other, ack)
+            findings.not_judged("K3", _LOST, len(acked.acks))
+        elif len(set(acked.offsets)) < len(acked.offsets):
+            for one, same in pairwise(acked.acks):
+                if one.body.offset == same.body.offset:
+                    message = f"two records were acknowledged at offset {same.body.offset} of {named(tp)}"
+                    findings.broken("K3", message, one, same)
+    by_id: dict[str, Event] = {}
+    for ack in run.acks:
         if (other := by_id.setdefault(ack.body.value_id, ack)) is not ack:
             findings.broken("K3", f"record {ack.body.value_id} was acknowledged twice", other, ack)
     for nack in run.nacks:
         if (other := by_id.setdefault(nack.body.value_id, nack)) is not nack:
             findings.broken("K3", f"record {nack.body.value_id} was refused, and answered otherwise", other, nack)
-    answers: list[Event[AckBody | NackBody]] = [*run.acks, *run.nacks]
-    for event in answers:
-        sender, _, number = event.body.value_id.rpartition("-")
+    numbers: dict[str, set[int]] = defaultdict(set)
+    last: dict[str, Event] = {}
+    for value_id, event in by_id.items():
+        sender, _, number = value_id.rpartition("-")
         if number.isdecimal() and len(number) <= _DIGITS:
             numbers[sender].add(int(number))
             last[sender] = event
@@ -62,8 +63,8 @@ def nothing_from_nowhere(run: RunRecord, findings: Findings) -> None:
     A refused record may have been written, so as many others are granted. A topic's records before the first
     acknowledged one are not of this run.
     """
-    offsets = _acknowledged(run)
-    topics = {tp.topic for tp in offsets}
+    topics = {tp.topic for tp in run.acked}
+    sent = {tp: frozenset(acked.offsets) for tp, acked in run.acked.items()}
     granted: dict[str, int] = defaultdict(int)
     for nack in run.nacks:
         granted[nack.body.topic] += 1
@@ -74,13 +75,16 @@ def nothing_from_nowhere(run: RunRecord, findings: Findings) -> None:
                 if row.topic not in topics:
                     continue
                 findings.judged("K3")
-                _outside(row.tp, row.first, row.last, offsets.get(row.tp, ()), event, strange)
+                tp = row.tp
+                offsets = run.acked[tp].offsets if tp in run.acked else ()
+                _outside(tp, row.first, row.last, offsets, event, strange)
     for _, seen in run.passes:
         for (topic, partition, offset), there in seen.items():
             tp = TopicPartition(topic, partition)
-            if tp in offsets:
+            if tp in sent:
                 findings.judged("K3")
-                _outside(tp, offset, offset, offsets[tp], there, strange)
+                if offset not in sent[tp]:
+                    _outside(tp, offset, offset, run.acked[tp].offsets, there, strange)
     counts = {tp: _covered(gaps) for tp, gaps in strange.items()}
     for tp, gaps in sorted(strange.items()):
         if tp in run.truncated:
@@ -107,27 +111,25 @@ def ends_are_ends(run: RunRecord, findings: Findings) -> None:
 
     And no record lies behind the end that was acknowledged before the harness asked for it (``asked_ns``).
     """
-    offsets = _acknowledged(run)
     refused = {nack.body.topic for nack in run.nacks}
     steps: list[Event[StepBody]] = [step for step, _ in run.passes]
     steps += [s for record in run.groups.values() for s in record.events.of(StepBody) if s.body.name == "drained"]
-    acked_at = {(ack.body.tp, ack.body.offset): ack for ack in run.acks}
     for step in steps:
         asked_ns = step.body.asked_ns
         _require_whole(run, step, findings)
         for row in step.body.offsets or ():
             tp, end = row.tp, row.offset
-            if tp not in offsets or tp in run.truncated:
+            if tp not in run.acked or tp in run.truncated:
                 continue
             findings.judged("K3")
-            last = offsets[tp][-1]
+            acked = run.acked[tp]
+            last = acked.offsets[-1]
             if end > last + 1 and tp.topic not in refused:
                 message = f"{named(tp)} ended at {end}, and its last acknowledged record is at {last}"
-                findings.broken("K3", message, step, acked_at[tp, last])
-            for offset in offsets[tp][bisect_left(offsets[tp], end) :]:
-                ack = acked_at[tp, offset]
+                findings.broken("K3", message, step, acked.acks[-1])
+            for ack in acked.between(end, last + 1):
                 if asked_ns is not None and ack.mono_ns < asked_ns:
-                    message = f"{named(tp)} ended at {end}, and offset {offset} had been acknowledged before"
+                    message = f"{named(tp)} ended at {end}, and offset {ack.body.offset} had been acknowledged before"
                     findings.broken("K3", message, ack, step)
                     break
 
@@ -168,13 +170,6 @@ def _require_whole(run: RunRecord, step: Event[StepBody], findings: Findings) ->
             other = len(listed) if len(listed) not in counts else f"partition {max(listed)}"
             message = f"{topic} has {max(counts)} partitions, and the ends of {other} were told"
             findings.broken("K3", message, step)
-
-
-def _acknowledged(run: RunRecord) -> Mapping[TopicPartition, Sequence[int]]:
-    offsets: dict[TopicPartition, list[int]] = defaultdict(list)
-    for ack in run.acks:
-        offsets[ack.body.tp].append(ack.body.offset)
-    return {tp: sorted(those) for tp, those in offsets.items()}
 
 
 def _outside(  # a run of offsets, where it lies, and where what is outside goes
