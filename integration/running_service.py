@@ -258,8 +258,9 @@ class RunningService:
         """Send records, and wait until the broker has answered for each.
 
         Args:
-            records: How many of ours, whose values are JSON objects with an id; or values; or whole records, whose
-                topics are names on the broker. Ours and values go to all topics in turn; three of four have a key.
+            records: How many of ours, whose values are JSON objects with an id; or values; or whole records
+                (`Record(topic, key, value=…)` of `kafka_assignors.integration.records`), whose topics are names on the
+                broker. Ours and values go to all topics in turn; three of four have a key.
 
         Raises:
             ConfigError: A record is neither.
@@ -291,6 +292,8 @@ class RunningService:
 
     def wait_done(self) -> None:
         """Wait until the service has consumed and committed every record that its topics hold now.
+
+        A commit that a rebalance refused must be repeated by the service, with later records or without.
 
         Raises:
             NotDrained: It hasn't by the deadline; the message lists what is left.

@@ -1,6 +1,7 @@
-"""Tables of docs made from docstrings: ``python -m tests.support.made_tables`` writes them between their marks.
+"""Tables of docs made from the code: ``python -m tests.support.made_tables`` writes them between their marks.
 
-A table of calls, fixtures, scenarios or faults stands between ``<!-- made: NAME -->`` and ``<!-- /made -->``.
+A table stands between ``<!-- made: NAME -->`` and ``<!-- /made -->``. It has docstrings, helps of options, descriptions
+of metrics, or the rights that tests prove.
 """
 
 from __future__ import annotations
@@ -9,19 +10,33 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from kafka_assignors import pytest_plugin
 from kafka_assignors.integration.members.faults import MemberFaults
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.group_topics import GroupTopics
 from kafka_assignors.integration.proxy import Cut, Delay, Drop, Reset
 from kafka_assignors.integration.records.sender import Sender, read_back, send
+from kafka_assignors.integration.running_service import RunningService
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.chaos import DRAWN
+from kafka_assignors.operator.cli.serving.exporter import Readings
+from kafka_assignors.operator.scaling import Rules
+from tests.support.connection.least import NEEDED
 from tests.support.places import ROOT
 
-PAGES = tuple(ROOT / "docs" / name for name in ("scenarios.md", "harness.md", "testing.md"))
-INNER = {"write", "end_members", "wait_committed", "leader_and_follower", "ends", "wait_ends", "tell_truncated"}
-"""Calls that scenarios and services make, and people don't need."""
+PAGES = tuple(
+    ROOT / "docs" / f"{name}.md"
+    for name in ("scenarios", "harness", "testing", "service", "secured-clusters", "monitoring")
+)
+INNER = {
+    "write", "end_members", "wait_committed", "leader_and_follower", "ends", "wait_ends", "tell_truncated", "begin",
+    "finish",
+}  # fmt: skip
+"""Calls that scenarios, services and fixtures make, and people don't need."""
+LETTERS = {"orders": "T", "billing": "G", "owned": "G", "events": "E"}
+"""Names in the tests of rights -> what the page calls them."""
 
 
 def scenarios() -> Iterator[str]:
@@ -50,6 +65,46 @@ def calls() -> Iterator[str]:
                 yield _row(_signature(call, f"{prefix}.{name}"), _told(call))
 
 
+def service() -> Iterator[str]:
+    """What a test can do to a running service."""
+    yield "| call | what it does |\n|---|---|"
+    for name, call in vars(RunningService).items():
+        if inspect.isfunction(call) and not name.startswith("_") and name not in INNER:
+            yield _row(_signature(call, name), _told(call))
+
+
+def options() -> Iterator[str]:
+    """The options of the pytest plugin, which are settings in its ini file as well."""
+    yield "| option | ini setting | meaning |\n|---|---|---|"
+    parser = pytest.Parser(_ispytest=True)
+    pytest_plugin.pytest_addoption(parser)
+    for option in parser.getgroup("kafka").options:
+        (name,) = option.names()
+        yield _row(f"`{name}`", f"`{option.dest}`", option.attrs()["help"])
+
+
+def metrics() -> Iterator[str]:
+    """What ``exporter`` serves."""
+    yield "| metric | labels | meaning |\n|---|---|---|"
+    for metric in Readings(partitions=True, rules=Rules(delay_s=30)).collect():
+        total = "_total" if metric.type == "counter" else ""
+        labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames"))  # noqa: B009 (it has no other name)
+        yield _row(f"`{metric.name}{total}`", labels, metric.documentation)
+
+
+def rights() -> Iterator[str]:
+    """The least rights of all that reaches a cluster; the rights of `test` are named once."""
+    yield "| what | rights |\n|---|---|"
+    for what, needed in NEEDED.items():
+        played = NEEDED["test"] if what != "test" and set(NEEDED["test"]) <= set(needed) else ()
+        others = [
+            f"{r.operation} {r.kind} {LETTERS.get(r.name, r.name)}{'*' if r.prefixed else ''}"
+            for r in needed
+            if r not in played
+        ]
+        yield _row(what, ", ".join([*(["those of `test`"] if played else []), *others]))
+
+
 def records() -> Iterator[str]:
     """Records sent and read back."""
     yield "| call | what it does |\n|---|---|"
@@ -68,6 +123,7 @@ def fixtures() -> Iterator[str]:
 
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "scenarios": scenarios, "faults": faults, "calls": calls, "records": records, "fixtures": fixtures,
+    "service": service, "options": options, "metrics": metrics, "rights": rights,
 }  # fmt: skip
 
 
