@@ -66,7 +66,7 @@ from .output import going_on, printable
 
 _OPTIONS = {
     "backend": f"where the broker runs, one of {', '.join(BACKENDS)} (default: jvm)",
-    "bootstrap": "HOST:PORT of the broker of --kafka-backend=external",
+    "bootstrap": "HOST:PORT of the broker of --kafka-backend=external, several with commas",
     "config": "Kafka's client.properties: how to reach that broker, and its address unless --kafka-bootstrap is given",
     "version": f"Kafka's version (default: {KAFKA_VERSION})",
     "nodes": "number of brokers in the cluster (default: 3)",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafka_assignors import pytest_plugin
+from kafka_assignors.connection import consumer_protocol
 from kafka_assignors.integration.members.faults import MemberFaults
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.group_topics import GroupTopics
@@ -28,7 +29,7 @@ from tests.support.places import ROOT
 
 PAGES = tuple(
     ROOT / "docs" / f"{name}.md"
-    for name in ("scenarios", "harness", "testing", "service", "secured-clusters", "monitoring")
+    for name in ("scenarios", "harness", "testing", "service", "secured-clusters", "monitoring", "classic-to-consumer")
 )
 INNER = {
     "write", "end_members", "wait_committed", "leader_and_follower", "ends", "wait_ends", "tell_truncated", "begin",
@@ -92,6 +93,17 @@ def metrics() -> Iterator[str]:
         yield _row(f"`{metric.name}{total}`", labels, metric.documentation)
 
 
+def protocol() -> Iterator[str]:
+    """What becomes of settings under the consumer protocol."""
+    yield "| setting | with `group.protocol=consumer` | what to do |\n|---|---|---|"
+    settings = (
+        "session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type",
+        "group.instance.id", "client.rack",
+    )  # fmt: skip
+    for effect in consumer_protocol.under_consumer_protocol(dict.fromkeys(settings, "1"), "librdkafka"):
+        yield _row(f"`{effect.setting}`", f"{effect.kind}: {effect.text}", effect.remedy)
+
+
 def rights() -> Iterator[str]:
     """The least rights of all that reaches a cluster; the rights of `test` are named once."""
     yield "| what | rights |\n|---|---|"
@@ -124,6 +136,7 @@ def fixtures() -> Iterator[str]:
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "scenarios": scenarios, "faults": faults, "calls": calls, "records": records, "fixtures": fixtures,
     "service": service, "options": options, "metrics": metrics, "rights": rights,
+    "protocol": protocol,
 }  # fmt: skip
 
 
