@@ -223,6 +223,10 @@ def elected_protocol(record: GroupRecord, findings: Findings) -> None:
         if generation.by_broker:
             findings.not_judged("G3", "the broker assigns, and members do not vote")
             continue
+        if not generation.protocol:
+            findings.judged("G3")
+            findings.broken("G3", f"generation {generation.number} has members, and no assignor", generation.event)
+            continue
         starts = {name: record.start_of(member_id) for member_id, name in generation.names.items()}
         start_events = {name: start for name, start in starts.items() if start is not None}
         if len(start_events) < len(generation.names):

@@ -99,6 +99,8 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "a commit is in the log before its begin": ("C7", lambda: ended().shift("offset_committed", -200, nth=0)),
     "a commit is in the log after its answer": ("C7", lambda: ended().shift("offset_committed", 200, nth=0)),
     "a member commits what another read": ("C5", lambda: ended().change("commit_begin", first_offset(1), nth=0)),
+    "a generation with members has no assignor": ("G3", lambda: ended().change(
+        "generation_committed", set_(protocol=None), nth=0)),
     "a process never ended": ("E2", lambda: ended().drop("exit", member="a")),
     "a process ended twice": ("E2", lambda: again(ended(), "exit", 20, member="b")),
     "a process started twice": ("E2", lambda: again(ended(), "start", 20, member="b")),
