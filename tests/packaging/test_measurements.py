@@ -227,3 +227,32 @@ def near(cell: str, value: float, share: float = 0.02) -> bool:
     found = re.search(r"[\d,]*\.?\d+", cell)
     assert found, cell
     return abs(float(found[0].replace(",", "")) / value - 1) < share
+
+
+def test_the_cost_of_judging_is_that_of_the_raw_file() -> None:
+    table_of, raw = section("Judging a run"), rows("judge-1m-20261127-0326-against-af8a41c.jsonl")
+
+    def mean(code: str, *parts: str) -> float:
+        mine = [sum(row[part] for part in parts) for row in raw if row["name"] == code]
+        return sum(mine) / len(mine)
+
+    for columns in (("load_s", "check_s"), ("check_s",)):
+        ours, before = mean("this", *columns), mean("af8a41c", *columns)
+        for figure in (f"{ours:.1f}", f"{before:.1f}", f"{ours / before:.2f}"):
+            assert f" {figure} " in table_of
+
+
+def test_what_the_recorders_cost_is_that_of_the_raw_files() -> None:
+    table_of = section("The recorders")
+    ways = ("poll", "iterator"), ("poll", "consume"), ("getmany", "getone")
+    clients = "kafka-python", "confluent-kafka", "aiokafka"
+    names = [f"{client}/{way}/cpu" for client, two in zip(clients, ways, strict=True) for way in two]
+    by_name = {row["name"]: row for row in rows("recorder-quick-20261127-033048.jsonl")}
+
+    lines = [line.split("|")[2:5] for line in table_of.splitlines() if re.match(r"\| (kafka|confluent|aiokafka)", line)]
+    assert len(lines) == len(names)
+    for name, (percent, between, each_us) in zip(names, lines, strict=True):
+        row = by_name[name]
+        assert row["note"].startswith(f"{percent.strip()} % in ")
+        assert row["note"].endswith(f"95 %: {between.strip()}")
+        assert each_us.strip() == f"{row['value']:.1f}"
