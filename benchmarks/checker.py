@@ -143,7 +143,11 @@ class Run:
         for member in MEMBERS:
             self.tell("generation", "member", member, partitions=partitions_json(assignment[member]), **view)
             self._callback(member, "assigned", assignment[member])
-        stable: dict[str, Any] = {"generation": self.generation, "topics": TOPICS, "adopted_ns": self.events[-1].mono_ns}
+        stable: dict[str, Any] = {
+            "generation": self.generation,
+            "topics": TOPICS,
+            "adopted_ns": self.events[-1].mono_ns,
+        }
         self.tell("step", "harness", name="stable", **stable)
         return assignment
 
