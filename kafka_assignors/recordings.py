@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from .connection import Connection, Right, needing
-from .errors import ClusterError, ConfigError, NoSuchGroup
+from .errors import AccessRefused, ClusterError, ConfigError, NoSuchGroup
 from .history.events import TOPIC, Event
 from .history.events.checked import checked_event
 from .history.events.lines import MOST_FILES, Allowance, Unreadable, lines, opened
@@ -53,8 +54,11 @@ class RecordingsTail:
             self.close()
             raise
 
-    def read(self) -> list[Event]:
+    def read(self, failed: Callable[[Exception], None] | None = None) -> list[Event]:
         """The events since the last call. A last line that is not whole yet, or never will be, is left out.
+
+        Args:
+            failed: Called with why a file or a topic can't be read now, instead of an exception; all others are read.
 
         Raises:
             ConfigError: A file is none (a pipe, a device), or has more bytes, or a longer line, than are read.
@@ -62,7 +66,7 @@ class RecordingsTail:
         """
         events, unread = [], 0
         for place in self._places:
-            for line in place.read():
+            for line in place.read(failed):
                 try:
                     events.append(checked_event(line))
                 except ValueError:
@@ -109,12 +113,12 @@ class _RecordedFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offsets: dict[tuple[int, int], int] = {}  # device and inode -> how far it is read
-        if not path.exists():
-            raise ConfigError(f"--from {path}: no such folder or file; a topic is given as topic:NAME")
-        if path.is_dir() and not self._files():
+        if not self._files() and path.is_dir():
             raise ConfigError(f"--from {path}: the folder has no *.jsonl; record(consumer, to=…) writes them")
 
     def _files(self) -> list[Path]:
+        if not self._path.exists():
+            raise ConfigError(f"--from {self._path}: no such folder or file; a topic is given as topic:NAME")
         if not self._path.is_dir():
             return [self._path]
         files = list(islice(self._path.glob("*.jsonl"), MOST_FILES + 1))
@@ -122,22 +126,40 @@ class _RecordedFiles:
             raise ConfigError(f"--from {self._path}: the folder has more than {MOST_FILES:,} files; name fewer of them")
         return sorted(files)
 
-    def read(self) -> Iterator[bytes]:
-        allowance = Allowance()
-        for path in self._files():
+    def read(self, failed: Callable[[Exception], None] | None = None) -> Iterator[bytes]:
+        allowance, before = Allowance(), self._offsets
+        try:
+            paths = self._files()
+        except ConfigError as error:
+            if failed is None:
+                raise
+            failed(error)
+            return
+        self._offsets = {}  # of files that are there: a new one may get the number of one that is gone
+        for path in paths:
             try:
                 with opened(path) as file:
-                    status = os.fstat(file.fileno())
-                    key = status.st_dev, status.st_ino
-                    file.seek(self._offsets.get(key, 0))
-                    for line in lines(file, allowance):
-                        if not line.endswith(b"\n"):
-                            break  # its rest is not written yet
-                        self._offsets[key] = self._offsets.get(key, 0) + len(line)
-                        if line != b"\n":
-                            yield line[:-1]
+                    yield from self._read(file, before, allowance)
+            except FileNotFoundError:
+                continue  # a full one has another name since, and is read then
             except Unreadable as error:
-                raise ConfigError(f"--from {path}: {error}") from error
+                reason = ConfigError(f"--from {path}: {error}")
+                if failed is None:
+                    raise reason from error
+                failed(reason)
+
+    def _read(self, file: BinaryIO, before: Mapping[tuple[int, int], int], allowance: Allowance) -> Iterator[bytes]:
+        status = os.fstat(file.fileno())
+        key = status.st_dev, status.st_ino
+        offset = self._offsets.get(key, before.get(key, 0))
+        self._offsets[key] = offset = offset if offset <= status.st_size else 0  # a shorter one is another one
+        file.seek(offset)
+        for line in lines(file, allowance):
+            if not line.endswith(b"\n"):
+                break  # its rest is not written yet
+            self._offsets[key] += len(line)
+            if line != b"\n":
+                yield line[:-1]
 
     def close(self) -> None:
         """Nothing is open between two calls."""
@@ -159,7 +181,17 @@ class _RecordedTopic:
         self._consumer.assign(self._partitions)
         self._begun = False
 
-    def read(self) -> Iterator[bytes]:
+    def read(self, failed: Callable[[Exception], None] | None = None) -> Iterator[bytes]:
+        from kafka.errors import KafkaError
+
+        try:
+            yield from self._read()
+        except (AccessRefused, ClusterError, KafkaError, OSError) as error:
+            if failed is None:
+                raise
+            failed(error)
+
+    def _read(self) -> Iterator[bytes]:
         with needing(self._connection, Right("Read", "Topic", self._topic)):
             consumer, partitions = self._consumer, self._partitions
             ends = consumer.end_offsets(partitions)

@@ -16,13 +16,12 @@ from kafka_assignors.errors import AccessRefused, NoSuchGroup
 from kafka_assignors.history.broker_group import BROKER_S
 from kafka_assignors.history.rebalances import Rebalance
 from kafka_assignors.operator.live.cluster import LiveCluster
+from kafka_assignors.operator.live.group import LiveGroup
 from kafka_assignors.operator.live.monitor import Monitor, Reading
 from kafka_assignors.operator.live.overview import open_ended, watchable
 from kafka_assignors.operator.live.silence import Silence, Silent
+from kafka_assignors.operator.recorded import NO_OFFSETS, UNKNOWN, RecordedMonitor
 from kafka_assignors.output import printable
-
-UNKNOWN = "unknown"
-"""State of a group that the user may not see."""
 
 FIND_S = 30.0
 """Seconds between two looks for groups that a pattern means."""
@@ -50,11 +49,13 @@ class GroupView:
 
     Args:
         members: Their client ids (member ids if members share one), idle members included.
-        silent: Members that commit nothing while their lag grows.
+        silent: Members that commit nothing while their lag grows; None if that is unknown.
         rebalances: Those since the view before, as `why` tells them.
         log_read: Whether the coordinator's log is read; without it `rebalances` is empty.
         polled: Causes of the changes between two descriptions of a group whose log may not be read.
         unknown: What the user may not see, a sentence each: the group, whose `state` is then `UNKNOWN`, or some topics.
+        recorded: Members that record; None if the group isn't told by recordings.
+        hidden: Members of which nobody tells what they own.
     """
 
     group: str
@@ -62,19 +63,23 @@ class GroupView:
     protocol: str
     members: tuple[str, ...]
     owned: tuple[Ownership, ...]
-    silent: tuple[Silent, ...] = ()
+    silent: tuple[Silent, ...] | None = ()
     rebalances: tuple[Rebalance, ...] = ()
     log_read: bool = False
     polled: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    recorded: int | None = None
+    hidden: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The view as plain values; `kafka_assignors/operator/cli/schemas/watch.json` describes it."""
         return {
             "group": self.group, "state": self.state, "protocol": self.protocol, "members": list(self.members),
-            "owned": [vars(o) for o in self.owned], "silent": [vars(silence) for silence in self.silent],
+            "owned": [vars(o) for o in self.owned],
+            "silent": None if self.silent is None else [vars(silence) for silence in self.silent],
             "rebalances": [rebalance.as_json() for rebalance in self.rebalances], "log_read": self.log_read,
-            "polled": list(self.polled), "unknown": list(self.unknown),
+            "polled": list(self.polled), "unknown": list(self.unknown), "recorded": self.recorded,
+            "hidden": list(self.hidden),
         }  # fmt: skip
 
 
@@ -220,9 +225,44 @@ class GroupWatcher:
         self._cluster.__exit__(*error)
 
 
+class RecordedGroupWatcher:
+    """Groups by what their members recorded; a context manager. See `RecordedMonitor` for its arguments and errors."""
+
+    def __init__(
+        self,
+        places: Sequence[str],
+        connection: Callable[[], Connection],
+        groups: Sequence[str],
+        note: Callable[[str], None],
+    ) -> None:
+        self._monitor = RecordedMonitor(places, connection, groups, note)
+
+    def views(self, wait_s: float = 0.0) -> list[GroupView]:
+        """All groups that have a generation, `wait_s` seconds from now, in order of their names."""
+        readings = self._monitor.read(wait_s)
+        return [_recorded(reading, reading.live) for reading in readings if reading.live is not None]
+
+    def __enter__(self) -> RecordedGroupWatcher:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._monitor.__exit__(*error)
+
+
+def _recorded(reading: Reading, live: LiveGroup) -> GroupView:
+    names = live.names
+    owned = sorted((tp, names[member.member_id]) for member in live.members for tp in member.assigned)
+    return GroupView(
+        reading.group, live.state, live.protocol, tuple(sorted(names.values())),
+        tuple(Ownership(member, tp.topic, tp.partition, None) for tp, member in owned),
+        silent=None, rebalances=reading.rebalances, unknown=(NO_OFFSETS, *reading.unknown),
+        recorded=reading.recorded, hidden=tuple(sorted(names[member_id] for member_id in reading.hidden)),
+    )  # fmt: skip
+
+
 def _trouble(view: GroupView) -> tuple[int, int, str]:
     """The order of groups: those with silent members first, then by lag, the largest first; those unknown last."""
-    return -len(view.silent), -sum(ownership.lag or 0 for ownership in view.owned), view.group
+    return -len(view.silent or ()), -sum(ownership.lag or 0 for ownership in view.owned), view.group
 
 
 def table(view: GroupView) -> Table:
@@ -231,15 +271,15 @@ def table(view: GroupView) -> Table:
     member_table = Table("member", "partitions", "lag", "lag per partition", "seen", title=Text(printable(title)))
     if view.unknown:
         member_table.caption = Text(printable(f"unknown: {'; '.join(view.unknown)}"), style="dim")
-    silent = {silence.member: silence for silence in view.silent}
+    silent = {silence.member: silence for silence in view.silent or ()}
+    no_lag = "-" if view.recorded is None else UNKNOWN
     for member in view.members:
         mine = [o for o in view.owned if o.member == member]
         lags = [o.lag for o in mine if o.lag is not None]
-        owns = "  ".join(f"{o.topic}-{o.partition}: {'-' if o.lag is None else o.lag}" for o in mine)
-        seen = f"[yellow]{_silence(silent[member])}[/]" if member in silent else ""
-        member_table.add_row(
-            Text(printable(member)), str(len(mine)), str(sum(lags)) if lags else "-", owns or "-", seen
-        )
+        owns = "  ".join(f"{o.topic}-{o.partition}: {no_lag if o.lag is None else o.lag}" for o in mine)
+        seen = f"[yellow]{_silence(silent[member])}[/]" if member in silent else UNKNOWN * (view.silent is None)
+        partitions = UNKNOWN if member in view.hidden else str(len(mine))
+        member_table.add_row(Text(printable(member)), partitions, str(sum(lags)) if lags else no_lag, owns or "-", seen)
     return member_table
 
 
@@ -250,7 +290,9 @@ def news(view: GroupView) -> Iterator[str]:
         unit = "epoch" if rebalance.by_broker else "generation"
         numbers = "-".join(map(str, dict.fromkeys((rebalance.generations[0], rebalance.generations[-1]))))
         causes = ", ".join(f"{cause.kind} {cause.who or cause.detail}".rstrip() for cause in rebalance.causes)
-        cost = f"moved {rebalance.moved}" + (f", needless {rebalance.needless}" if rebalance.needless else "")
+        part = any(cause.kind == "unknown" for cause in rebalance.causes)  # its cost is not known either
+        cost = f"moved {UNKNOWN if part else rebalance.moved}"
+        cost += f", needless {rebalance.needless}" if rebalance.needless and not part else ""
         stop = ", every member stopped" if rebalance.eager else ""
         yield printable(f"{at} {view.group} {unit} {numbers}: {causes}; {cost}{stop}")
     for cause in view.polled:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 from rich.console import Group
 from rich.live import Live
 
-from kafka_assignors.frame import YES, Common, command
+from kafka_assignors.frame import YES, Common, Places, command, topics
 from kafka_assignors.output import note
 
 from .common import broker_of, stdout_console
@@ -32,17 +33,24 @@ def watch(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Show the groups once and exit.")] = False,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
+    places: Places = None,
 ) -> int:
     """Show owners, lag, silent members and rebalances of live groups until Ctrl-C. Changes nothing.
 
     With --json, a line per poll and group.
     """
-    from .group_watcher import GroupWatcher, news, table  # half of a short command's time
+    if places is not None and topics(places):
+        common.reach("kafka")
+    from .group_watcher import GroupWatcher, RecordedGroupWatcher, news, table  # half of a short command's time
 
-    with (
-        broker_of("external", common.connection) as broker,
-        GroupWatcher(broker.connection, groups or (), note, follow=not once) as watcher,
-    ):
+    with ExitStack() as stack:
+        watcher: GroupWatcher | RecordedGroupWatcher
+        if places is None:
+            broker = stack.enter_context(broker_of("external", common.connection))
+            watcher = GroupWatcher(broker.connection, groups or (), note, follow=not once)
+        else:
+            watcher = RecordedGroupWatcher(places, lambda: common.connection, groups or (), note)
+        stack.enter_context(watcher)
         views = watcher.views()
         if common.as_json or once or not sys.stdout.isatty():
             while True:

@@ -1,6 +1,6 @@
 """The frame of every command: its options, its exit codes, and how it fails."""
 
-from .options import Common, Output
+from .options import Common, Output, Places, topics
 from .running import COULD_NOT_RUN, INTERRUPTED, NAME, NO, UNKNOWN, USAGE, YES, command, guarded
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "YES",
     "Common",
     "Output",
+    "Places",
     "command",
     "guarded",
+    "topics",
 ]

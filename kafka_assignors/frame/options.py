@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,30 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 """The broker to ask if nothing names a cluster, as in the documentation of Kafka's own tools; never written to."""
+
+Places = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from", metavar="PLACE", show_default=False,
+        help="Read what the members recorded instead of the coordinator's log: a folder, a file, or topic:NAME. "
+        "Repeat for more.",
+    ),
+]  # fmt: skip
+"""Where recordings of members are; None: the cluster is asked."""
+
+
+def topics(places: Sequence[str]) -> list[str]:
+    """The topics among `Places`. Raises typer.BadParameter if one has no name.
+
+    >>> topics(["recordings/", "topic:group-events"])
+    ['group-events']
+    """
+    from ..history.events import TOPIC
+
+    names = [place.removeprefix(TOPIC) for place in places if place.startswith(TOPIC)]
+    if "" in names:
+        raise typer.BadParameter(f"{TOPIC!r} has no name, as in topic:group-events", param_hint="--from")
+    return names
 
 
 @dataclass(frozen=True)

@@ -128,17 +128,24 @@ def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
 
 
 def of_generations(
-    generations: Sequence[GroupGeneration], *, whole: bool = True, last: int | None = None
+    generations: Sequence[GroupGeneration],
+    *,
+    whole: bool = True,
+    last: int | None = None,
+    final: Callable[[Rebalance], tuple[Cause, ...]] | None = None,
 ) -> list[Rebalance]:
-    """The rebalances in a group's generations, in order; all, or the `last` ones. Each of these takes a plan."""
-    restarts, pairs = Restarts(), list(apart(generations, whole=whole))
+    """The rebalances in a group's generations, in order; all, or the `last` ones. Each of these takes a plan.
+
+    `final` tells the final causes of these; None: `Restarts` that has seen all before them.
+    """
+    pairs = list(apart(generations, whole=whole))
     first = max(0, len(pairs) - last) if last else 0
-    explained = [
-        replace(rebalance, causes=restarts.final_causes(rebalance.ts_ms, rebalance.causes)) for rebalance, _ in pairs
-    ]
-    return [
-        replace(rebalance, least=least()) for rebalance, (_, least) in list(zip(explained, pairs, strict=True))[first:]
-    ]
+    if final is None:
+        restarts = Restarts()
+        for rebalance, _ in pairs[:first]:
+            restarts.final_causes(rebalance.ts_ms, rebalance.causes)
+        final = lambda rebalance: restarts.final_causes(rebalance.ts_ms, rebalance.causes)
+    return [replace(rebalance, causes=final(rebalance), least=least()) for rebalance, least in pairs[first:]]
 
 
 def apart(

@@ -11,7 +11,7 @@ the log (`rebalances`, `causes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -64,9 +64,42 @@ class Recordings:
         """Whether they begin with the group's first generation."""
         return bool(self.generations) and self.generations[0].number <= 1
 
-    def rebalances(self, last: int | None = None) -> list[Rebalance]:
-        """The rebalances, in order; all, or the `last` ones."""
-        explained = of_generations(self.generations, last=last)
+    @property
+    def last(self) -> GroupCommitted | None:
+        """The last generation; what nobody tells of it, such as the host of a member that doesn't record, is empty."""
+        if not self.generations:
+            return None
+        value = self.generations[-1].value
+        members = tuple(
+            replace(member, client_host="") if member.client_host.startswith(_HIDDEN) else member
+            for member in value.members
+        )
+        protocol, leader = ("" if word == _NOBODY_TOLD else word for word in (value.protocol, value.leader))
+        return replace(value, protocol=protocol, leader=leader, members=members)
+
+    @property
+    def last_in_part(self) -> bool:
+        """Whether the last generation may have members, or owners of partitions, that nobody tells."""
+        if not self.generations or not self.generations[-1].members:
+            return False
+        return len(self.generations) - 1 in self.partial or self.generations[-1].value.leader == _NOBODY_TOLD
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Member ids in the last generation of which nobody tells what they own."""
+        if not self.last_in_part:
+            return frozenset()
+        return frozenset(m.member_id for m in self.generations[-1].value.members if not m.assignment)
+
+    def until(self, end: int) -> Recordings:
+        """The first `end` generations."""
+        return replace(self, generations=self.generations[:end])
+
+    def rebalances(
+        self, last: int | None = None, final: Callable[[Rebalance], tuple[Cause, ...]] | None = None
+    ) -> list[Rebalance]:
+        """The rebalances, in order; all, or the `last` ones. `final`: as of `of_generations`."""
+        explained = of_generations(self.generations, last=last, final=final)
         at, partial_rounds = 0, []
         for rounds in rounds_of(self.generations):
             # What changed is known if both are whole: the generation, and the one before.

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ...frame import NAME, USAGE, Common, Output, command, guarded
-from .arguments import grown, joining, offers, seconds, separated, sizes, topics
+from ...frame import NAME, USAGE, Common, Output, Places, command, guarded, topics
+from .arguments import grown, joining, offers, seconds, separated, sizes
 from .later import CommandPlace, Later, add
 
 app = typer.Typer(
@@ -128,15 +128,8 @@ def why(
     last: Annotated[
         int, typer.Option("--last", "-n", metavar="N", min=1, help="Rebalances to show, the last ones.")
     ] = 10,
-    places: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from", metavar="PLACE", show_default=False,
-            help="Read what the members recorded instead of the coordinator's log: a folder, a file, or topic:NAME. "
-            "Repeat for more.",
-        ),
-    ] = None,
-) -> int:  # fmt: skip
+    places: Places = None,
+) -> int:
     """Tell why a group rebalanced: who joined or left, what moved, what was needless, what to change."""
     if places is None or topics(places):
         common.reach("kafka")
@@ -250,20 +243,28 @@ def exporter(
             help="Tell that number to KEDA, too: be an external scaler at this port; 0 for a free one.",
         ),
     ] = None,
+    places: Places = None,
 ) -> int:  # fmt: skip
     """Serve rebalances, their causes and costs, and lag to Prometheus, counted from now on. Changes nothing."""
     rules = None
     if delay is not None:
+        if places is not None:
+            raise typer.BadParameter(
+                "it needs offsets, and recordings have none; leave out --from", param_hint="--delay"
+            )
         from ..scaling import Rules
 
         rules = Rules(seconds(delay, "--delay"))
     elif keda is not None:
         raise typer.BadParameter("it tells the members that keep a delay; give --delay 30s", param_hint="--keda")
-    if otlp is None:  # its URL is checked first, by the module below
+    if otlp is None and (places is None or topics(places)):  # its URL is checked first, by the module below
         common.reach("kafka", "prometheus_client", *(["grpc"] if keda is not None else []))
     from .serving import exporter as work
 
-    return work.run(common, groups or (), work.Outlets(port, listen, otlp, rules, partitions=partitions, keda=keda))
+    outlets = work.Outlets(port, listen, otlp, rules, partitions=partitions, keda=keda)
+    if places is not None:
+        return work.run_recorded(common, groups or (), outlets, places)
+    return work.run(common, groups or (), outlets)
 
 
 TESTS = "Tests and brokers"

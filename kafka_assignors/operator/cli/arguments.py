@@ -94,17 +94,3 @@ def offers(values: Sequence[str] | None) -> dict[str, list[str]]:
             raise typer.BadParameter(f"{value!r} is not MEMBER=LIST, as in m1=range,sticky", param_hint="--offer")
         lists[member] = separated([listed])
     return lists
-
-
-def topics(places: Sequence[str]) -> list[str]:
-    """The topics among ``--from`` options. Raises typer.BadParameter if one has no name.
-
-    >>> topics(["recordings/", "topic:group-events"])
-    ['group-events']
-    """
-    from ...history.events import TOPIC
-
-    names = [place.removeprefix(TOPIC) for place in places if place.startswith(TOPIC)]
-    if "" in names:
-        raise typer.BadParameter(f"{TOPIC!r} has no name, as in topic:group-events", param_hint="--from")
-    return names

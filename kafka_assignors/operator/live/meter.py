@@ -45,7 +45,33 @@ class Totals:
         return replace(self, rebalances=dict(self.rebalances))
 
 
-class LogMeter:
+class RebalanceCount:
+    """Adds rebalances up, each once.
+
+    Attributes:
+        rebalances: The counted ones, until the caller takes them out.
+    """
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.rebalances: list[Rebalance] = []
+
+    def count(self, rebalance: Rebalance, seen: Rebalance | None) -> None:
+        """Count a rebalance, or what further generations, which hand over what it withheld, add to it as `seen`."""
+        totals = self.totals
+        if seen is None:
+            totals.rebalances[rebalance.causes[0].kind] += rebalance.counted
+            seen = replace(rebalance, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
+        self.totals = replace(
+            totals,
+            moved=totals.moved + max(0, rebalance.moved - seen.moved),
+            needless=totals.needless + max(0, (rebalance.needless or 0) - (seen.needless or 0)),
+            ownerless_ms=totals.ownerless_ms + max(0.0, rebalance.at_least_ms - seen.at_least_ms),
+        )
+        self.rebalances.append(rebalance)
+
+
+class LogMeter(RebalanceCount):
     """Counts the rebalances that a group's records in the coordinator's log tell.
 
     Args:
@@ -57,8 +83,7 @@ class LogMeter:
     """
 
     def __init__(self, history: Log) -> None:
-        self.totals = Totals()
-        self.rebalances: list[Rebalance] = []
+        super().__init__()
         self._generations: list[GroupGeneration] = []  # those that a later cause may need
         self._live: tuple[GroupGeneration, LiveGroup] | None = None
         self._fresh = 0  # generations since the last count
@@ -111,22 +136,9 @@ class LogMeter:
             self._forget()
 
     def _count(self, rebalance: Rebalance, seen: Rebalance | None) -> None:
-        totals = self.totals
-        if seen is None:
-            rebalance = self._with_final_causes(rebalance)
-            totals.rebalances[rebalance.causes[0].kind] += rebalance.counted
-            seen = replace(rebalance, moved=0, living=0, least=None, returned=0, at_least_ms=0.0)
-        else:
-            rebalance = replace(rebalance, causes=seen.causes)
-        # Later generations may hand over what the first ones withheld: what they add is counted then.
-        self.totals = replace(
-            totals,
-            moved=totals.moved + max(0, rebalance.moved - seen.moved),
-            needless=totals.needless + max(0, (rebalance.needless or 0) - (seen.needless or 0)),
-            ownerless_ms=totals.ownerless_ms + max(0.0, rebalance.at_least_ms - seen.at_least_ms),
-        )
+        rebalance = self._with_final_causes(rebalance) if seen is None else replace(rebalance, causes=seen.causes)
+        self.count(rebalance, seen)
         self._seen[_key(rebalance)] = rebalance
-        self.rebalances.append(rebalance)
 
     def _with_final_causes(self, rebalance: Rebalance) -> Rebalance:
         return replace(rebalance, causes=self._restarts.final_causes(rebalance.ts_ms, rebalance.causes))

@@ -49,6 +49,10 @@ class Reading:
             object is another one after each. Empty unless they are wanted.
         topics: The topics that it subscribes to; None if they aren't known.
         unknown: What the user may not see, a sentence each: the group, or some of its topics.
+        in_part: Whether `live` may lack members: they don't record (`operator.recorded`).
+        hidden: Ids of members of which nobody tells what they own.
+        sums_known: Whether the sums of `totals` are whole; False if a counted rebalance is known in part.
+        recorded: Members of `live` that record; None if the group isn't told by recordings.
     """
 
     group: str
@@ -60,6 +64,10 @@ class Reading:
     positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     topics: LiveTopics | None = None
+    in_part: bool = False
+    hidden: frozenset[str] = frozenset()
+    sums_known: bool = True
+    recorded: int | None = None
 
 
 class Monitor:

@@ -1,4 +1,5 @@
-"""`why --from`, whatever a recording is: one sentence, soon, and never a defect; what can't be read is left out."""
+"""`why --from` and `watch --from`, whatever a recording is: one sentence, soon, and never a defect; what can't be read
+is left out."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 
 from kafka_assignors.history.events.checked import checked_event
 from kafka_assignors.operator.cli.app import app
+from kafka_assignors.operator.recorded import RecordedMeter
 from tests.history.test_recorded import drawn_life
 from tests.support.live.recorded import GROUP, events_of
 
@@ -49,9 +52,9 @@ def damaged(draw: random.Random) -> list[dict[str, Any]]:
     return rows
 
 
-def why(place: Path) -> tuple[int, str]:
-    """Exit code and output of `why --from`."""
-    done = CliRunner().invoke(app, ["why", GROUP, "--from", str(place)])
+def why(place: Path, *command: str) -> tuple[int, str]:
+    """Exit code and output of `why --from`, or of another command."""
+    done = CliRunner().invoke(app, [*(command or ("why", GROUP)), "--from", str(place)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert "\x1b[31m" not in done.output
     assert "defect" not in done.output
@@ -78,9 +81,37 @@ def test_a_value_of_any_kind_is_left_out_or_told(seed: int, tmp_path: Path) -> N
     assert code in (0, 3)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_watch_shows_or_leaves_it_out_too(seed: int, tmp_path: Path) -> None:
+    code, _ = why(written(tmp_path, damaged(random.Random(seed))), "watch", "--once")
+
+    assert code in (0, 3)
+
+
+def counted(rows: list[dict[str, Any]], parts: int) -> None:
+    """Give a meter the rows that are events, in so many parts."""
+    events = []
+    for row in rows:
+        with suppress(ValueError):
+            events.append(checked_event(json.dumps(row).encode()))
+    mine = [event for event in events if event.group == GROUP]
+    step = -(-len(mine) // parts)
+    meter = RecordedMeter(GROUP, mine[:step])
+    for n in range(1, parts + 1):
+        meter.add(mine[n * step : (n + 1) * step], 10.0 * n)
+        assert meter.live is None or meter.live.members is not None
+    meter.add([], 1e6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_recording_that_grows_is_counted_whatever_it_has(seed: int) -> None:
+    counted(damaged(random.Random(seed)), 4)
+
+
 @pytest.mark.long  # minutes; the test before has some of them
 def test_two_thousand_damages_are_left_out_or_told(tmp_path: Path) -> None:
     for seed in range(2000):
+        counted(damaged(random.Random(seed)), 4)
         assert why(written(tmp_path, damaged(random.Random(seed))))[0] in (0, 3), seed
 
 
@@ -120,7 +151,8 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_what_is_no_file_of_a_recording_is_named(put: Callable[[Path], object], words: str, tmp_path: Path) -> None:
     put(tmp_path / "a.jsonl")
 
-    code, output = why(tmp_path)
+    for command in ("why", "watch"):
+        code, output = why(tmp_path, command, GROUP)
 
-    assert code == 2
-    assert words in output.replace("\n", " ")
+        assert code == 2
+        assert words in output.replace("\n", " ")

@@ -157,6 +157,8 @@ def test_recordings_may_go_to_a_topic_that_the_user_names(
         return [cause["kind"] for cause in json.loads(done.stdout)["rebalances"][-1]["causes"]] if done.stdout else []
 
     until(lambda: told() == ["left"], "the leave is in the topic", 60)
+    watched = cli("watch", group, "--from", f"topic:{events}", "-b", kafka_broker.bootstrap, "--once", "--json")
+    assert (answered("watch", watched)["members"], len(answered("watch", watched)["owned"])) == (["m1"], 4)
     asyncio.run(members[0].leave())
 
 

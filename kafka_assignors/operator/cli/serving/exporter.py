@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from socketserver import ThreadingMixIn
 from typing import Any, NoReturn
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -24,6 +24,7 @@ from ...live.demand import Demand, Scaled
 from ...live.meter import imbalance
 from ...live.monitor import LAGS_S, Monitor, Reading
 from ...live.overview import open_ended, watchable
+from ...recorded import RecordedMonitor
 from ...scaling import Rules
 
 PREFIX = "kafka_group_"
@@ -113,41 +114,65 @@ class Outlets:
 
 def run(common: Common, patterns: Sequence[str], wanted: Outlets) -> NoReturn:
     """Serve the metrics of groups, and send them to a collector of OTLP, until the command is interrupted."""
-    collector = wanted.collector
-    if collector is not None:
-        from . import otlp
-
-        collector, every_s = otlp.endpoint(collector), otlp.interval_s()
+    wanted, every_s = _with_endpoint(wanted)
     with LiveCluster(common.connection) as cluster:
         with common.busy("reading the coordinator's log"):
             groups = watchable(cluster, patterns, waiting=True)
             if not groups:
                 common.note(f"no group that you may see fits yet; they are looked for every {FIND_S:g} s")
             monitor = Monitor(cluster, groups, common.note, waiting=True, lags_s=LAGS_S)
-        readings = Readings(partitions=wanted.partitions, rules=wanted.rules)
-        finder = Finder(cluster, monitor, patterns)
-        with monitor, ExitStack() as outlets:
-            _take(readings, monitor, 0.0)
-            url = outlets.enter_context(serving(readings, wanted.listen, wanted.port))
-            if collector is not None:
-                outlets.enter_context(otlp.sending(readings.collect, collector, every_s, common.note))
-            keda_at = None
-            if wanted.keda is not None:
-                from . import keda
+        with monitor:
+            _serve(common, monitor, wanted, every_s, Finder(cluster, monitor, patterns))
 
-                keda_at = outlets.enter_context(keda.scaling(readings, wanted.listen, wanted.keda))
-            if common.as_json:
-                missed = [reading.group for reading in readings.now if reading.may_miss]
-                common.print_json(
-                    {"url": url, "otlp": collector, "keda": keda_at, "groups": list(groups), "may_miss": missed}
-                )
-            else:
-                if keda_at is not None:
-                    print(f"scaling for KEDA at {keda_at}")
-                print(f"serving {url}; Ctrl-C ends it", flush=True)
-            while True:
+
+def run_recorded(common: Common, patterns: Sequence[str], wanted: Outlets, places: Sequence[str]) -> NoReturn:
+    """The same by what members recorded at some places. Asks a cluster only for a topic."""
+    wanted, every_s = _with_endpoint(wanted)
+    with common.busy("reading recordings"):
+        monitor = RecordedMonitor(places, lambda: common.connection, patterns, common.note, waiting=True)
+    with monitor:
+        _serve(common, monitor, wanted, every_s)
+
+
+def _with_endpoint(wanted: Outlets) -> tuple[Outlets, float]:
+    """The outlets with the collector's whole address, and the seconds between two exports."""
+    if wanted.collector is None:
+        return wanted, 0.0
+    from . import otlp
+
+    return replace(wanted, collector=otlp.endpoint(wanted.collector)), otlp.interval_s()
+
+
+def _serve(
+    common: Common, monitor: Monitor | RecordedMonitor, wanted: Outlets, every_s: float, finder: Finder | None = None
+) -> NoReturn:
+    readings = Readings(partitions=wanted.partitions, rules=wanted.rules)
+    with ExitStack() as outlets:
+        _take(readings, monitor, 0.0)
+        url = outlets.enter_context(serving(readings, wanted.listen, wanted.port))
+        if wanted.collector is not None:
+            from . import otlp
+
+            outlets.enter_context(otlp.sending(readings.collect, wanted.collector, every_s, common.note))
+        keda_at = None
+        if wanted.keda is not None:
+            from . import keda
+
+            keda_at = outlets.enter_context(keda.scaling(readings, wanted.listen, wanted.keda))
+        if common.as_json:
+            groups = [reading.group for reading in readings.now]
+            missed = [reading.group for reading in readings.now if reading.may_miss]
+            common.print_json(
+                {"url": url, "otlp": wanted.collector, "keda": keda_at, "groups": groups, "may_miss": missed}
+            )
+        else:
+            if keda_at is not None:
+                print(f"scaling for KEDA at {keda_at}")
+            print(f"serving {url}; Ctrl-C ends it", flush=True)
+        while True:
+            if finder is not None:
                 finder.look(time.monotonic())
-                _take(readings, monitor, monitor.wait_s)
+            _take(readings, monitor, monitor.wait_s)
 
 
 class Finder:
@@ -227,7 +252,7 @@ def serving(readings: Readings, listen: str, port: int) -> Iterator[str]:
         thread.join()
 
 
-def _take(readings: Readings, monitor: Monitor, timeout_s: float) -> None:
+def _take(readings: Readings, monitor: Monitor | RecordedMonitor, timeout_s: float) -> None:
     readings.take(tuple(monitor.read(timeout_s)), time.monotonic())
     readings.reachable = monitor.reachable
 
@@ -251,8 +276,9 @@ def _counters(now: Sequence[Reading]) -> Iterator[Metric]:
     for reading in now:
         for cause, count in reading.totals.rebalances.items():
             rebalances.add_metric([reading.group, cause], count)
-        moved.add_metric([reading.group], reading.totals.moved)
-        if not reading.may_miss:  # polling can't tell them
+        if reading.sums_known:
+            moved.add_metric([reading.group], reading.totals.moved)
+        if reading.sums_known and not reading.may_miss:  # polling can't tell them
             needless.add_metric([reading.group], reading.totals.needless)
             ownerless.add_metric([reading.group], reading.totals.ownerless_ms / 1000)
     yield from (rebalances, moved, needless, ownerless)
@@ -262,23 +288,30 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
     def gauge(name: str, documentation: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(PREFIX + name, documentation, labels=["group"])
 
-    generation = gauge("generation", "Generation of the group; absent if the coordinator's log can't be read.")
+    generation = gauge("generation", "Generation of the group; absent if it is polled.")
     members = gauge("members", "Members of the group.")
     uneven = gauge(
         "imbalance_ratio",
         "Most partitions at one member, over the least possible if all subscribe alike: 1 is even.",
     )
     gap = gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
-    unknown = gauge("unknown", "1 if you may not see the group, or one of its topics: figures of it are then absent.")
-    missing = gauge("may_miss_rebalances", "1 if the group is polled, because the coordinator's log can't be read.")
+    unknown = gauge(
+        "unknown",
+        "1 if you may not see the group, one of its topics, or its members that don't record: figures are then absent.",
+    )
+    missing = gauge(
+        "may_miss_rebalances",
+        "1 if the group is polled, because the coordinator's log can't be read, or members of it don't record.",
+    )
     for reading in now:
         missing.add_metric([reading.group], float(reading.may_miss))
         unknown.add_metric([reading.group], float(bool(reading.unknown)))
         if reading.live is None:
             continue
-        members.add_metric([reading.group], len(reading.live.members))
+        whole = None if reading.in_part else reading.live
         for family, value in (
-            (generation, reading.live.generation), (uneven, imbalance(reading.live)), (gap, reading.gap),
+            (generation, reading.live.generation), (gap, reading.gap),
+            (members, whole and len(whole.members)), (uneven, whole and imbalance(whole)),
         ):  # fmt: skip
             if value is not None:
                 family.add_metric([reading.group], value)
