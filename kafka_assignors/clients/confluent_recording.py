@@ -3,10 +3,14 @@
 A ``Consumer`` is compiled, and its methods can't be wrapped. So the recorder is its rebalance callbacks, which call
 those of the service. The client tells its generation and member id by the metadata that transactions need. It does not
 tell who leads, which assignor was elected, what the member sent to join, or that it is closed.
+
+A consumer of the protocol of KIP-848 is refused: its members rebalance one by one, a member that keeps its partitions
+calls nothing back, and its epoch is no generation that all have. Such recordings would tell members that stay as gone.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,6 +27,16 @@ _METADATA = b"CGMDv2:"
 each with a zero byte behind it, and 1; or 0, and the instance id of a static member with a zero byte behind it.
 Source: librdkafka ``rd_kafka_consumer_group_metadata_write``."""
 
+_BY_BROKER_ID = re.compile(r"[A-Za-z0-9+/_-]{22}")
+"""A member id of KIP-848: 16 bytes as Base64, which the client draws before it joins. The coordinator makes one of the
+classic protocol longer, of the client's or the instance id, a dash and a UUID."""
+
+BY_BROKER = (
+    "it has group.protocol=consumer (KIP-848), where a client is told neither of other members nor of rebalances that "
+    "leave its partitions; `kafka-assignors why` reads such a group from the coordinator's log"
+)
+"""Why a consumer of KIP-848 can't be recorded."""
+
 Callback = Callable[[Any, Any], Any]
 
 
@@ -31,10 +45,13 @@ def recording_callbacks(consumer: Any, sender: EventSender, own: Mapping[str, Ca
 
     Raises:
         ConfigError: The client's metadata can't be read: it has no group, or this version writes them in another way.
+            Or it is a consumer of KIP-848.
     """
     metadata = metadata_of(consumer)
     if metadata is None or not metadata.group:
         raise ConfigError("this consumer can't be recorded: confluent-kafka shows no group of it")
+    if metadata.by_broker:
+        raise ConfigError(f"this consumer can't be recorded: {BY_BROKER}")
     watch = _Watch(sender, metadata)
     return {name: watch.callback(name, own) for name in CALLBACKS}
 
@@ -44,6 +61,11 @@ class GroupMetadata:
 
     def __init__(self, generation: int, group: str, member_id: str, instance_id: str) -> None:
         self.generation, self.group, self.member_id, self.instance_id = generation, group, member_id, instance_id
+
+    @property
+    def by_broker(self) -> bool:
+        """Whether it is a member by the protocol of KIP-848."""
+        return _BY_BROKER_ID.fullmatch(self.member_id) is not None
 
 
 def metadata_of(consumer: Any) -> GroupMetadata | None:
@@ -86,6 +108,8 @@ class _Watch:
         metadata = metadata_of(consumer)
         if metadata is None:
             raise ValueError("confluent-kafka shows its group metadata in another form")
+        if metadata.by_broker:  # a librdkafka to which the coordinator gave its id shows it here first
+            raise ConfigError(BY_BROKER)
         places = {(tp.topic, tp.partition) for tp in partitions}
         now = member.owned | places if name == "on_assign" else member.owned - places
         fresh = metadata.generation >= 0 and metadata.generation != self._generation

@@ -56,7 +56,7 @@ def record(
         Callbacks for ``subscribe`` of a ``Consumer`` of confluent-kafka; nothing for others.
 
     Raises:
-        ConfigError: Not such a consumer, or not such a destination.
+        ConfigError: Not such a consumer, or one with ``group.protocol=consumer`` (KIP-848), or not such a destination.
 
     Cost: nothing per record; about 0.1 ms on the client's threads per rebalance, and a thread that waits.
     """

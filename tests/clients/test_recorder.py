@@ -293,6 +293,33 @@ def test_a_real_consumer_of_librdkafka_shows_its_group(static: dict[str, str], t
     consumer.close()
 
 
+def test_a_consumer_of_kip_848_is_refused(tmp_path: Path) -> None:
+    """librdkafka draws its member id before it joins; static or not."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, "group.protocol": "consumer"}
+    for static in ({}, {"group.instance.id": "i1"}):
+        consumer = confluent_kafka.Consumer({**settings, **static})
+        with pytest.raises(ConfigError, match=r"group\.protocol=consumer .*`kafka-assignors why`"):
+            record(consumer, to=tmp_path)
+        consumer.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_consumer_that_shows_kip_848_later_is_recorded_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a librdkafka whose member id the coordinator makes: nothing false is written, and the service goes on."""
+    consumer, calls = Librdkafka(), list[str]()
+    callbacks = record(consumer, to=tmp_path, on_assign=lambda *_: calls.append("on_assign"))
+    consumer.generation, consumer.member_id = 4, "UfCj5Pe7TgObnP3xkOMTnw"
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        callbacks["on_assign"](consumer, [TopicPartition("t", 0)])
+        callbacks["on_assign"](consumer, [TopicPartition("t", 1)])
+    assert calls == ["on_assign", "on_assign"]
+    assert [record_.getMessage().count("group.protocol=consumer") for record_ in caplog.records] == [1]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_callbacks_are_of_librdkafka_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="on_assign: only"):
         record(object(), to=tmp_path, on_assign=print)
