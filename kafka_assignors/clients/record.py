@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from .recorder.otel import OTEL, OtelSink
 from .recorder.sender import EventSender
 from .recorder.sinks import FileSink, TopicSink
 
@@ -47,7 +48,8 @@ def record(
             ``Consumer`` of confluent-kafka, or a `kafka_assignors.confluent.BridgedConsumer`; with a group.
         to: A folder: each process appends to a file of its own in it, ``HOST.PID.jsonl``, of at most 64 MiB with the
             one before. Or ``"topic:NAME"``: a topic that exists, on the consumer's cluster; the consumer's user needs
-            the right to write to it. aiokafka's and confluent-kafka's are recorded to a folder alone.
+            the right to write to it. aiokafka's and confluent-kafka's are recorded to no topic. Or ``"otel:"``: log
+            records of OpenTelemetry, by the logger provider that the service has set (extra ``otel``).
         on_assign: The service's own callback, of a ``Consumer`` of confluent-kafka.
         on_revoke: The same.
         on_lost: The same.
@@ -63,8 +65,8 @@ def record(
     from ..history.events import TOPIC
 
     where, callbacks = os.fspath(to), {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost}
-    if not isinstance(where, str) or not where or where == TOPIC:
-        raise ConfigError(f"record: to={to!r} is no folder, and no 'topic:NAME'")
+    if not isinstance(where, str) or not where or where == TOPIC or (where.startswith(OTEL) and where != OTEL):
+        raise ConfigError(f"record: to={to!r} is no folder, no 'topic:NAME', and not {OTEL!r}")
     modules = {cls.__module__.partition(".")[0] for cls in type(consumer).__mro__}
     if modules & {"confluent_kafka", "cimpl"}:
         _require_folder(where, "a Consumer of confluent-kafka")
@@ -95,13 +97,13 @@ def _require_folder(where: str, whose: str) -> None:
     from ..history.events import TOPIC
 
     if where.startswith(TOPIC):
-        raise ConfigError(f"record: to={where!r}: {whose} is recorded to a folder, not to a topic")
+        raise ConfigError(f"record: to={where!r}: {whose} is recorded to a folder or to {OTEL!r}, not to a topic")
 
 
 def _sender_to(where: str) -> EventSender:
-    """The sender of this process to a folder."""
+    """The sender of this process to a folder, or to OpenTelemetry."""
     with _lock:
-        folder = str(Path(where).absolute())
-        if folder not in _senders:
-            _senders[folder] = EventSender(FileSink(Path(folder)))
-        return _senders[folder]
+        name = where if where == OTEL else str(Path(where).absolute())
+        if name not in _senders:
+            _senders[name] = EventSender(OtelSink() if name == OTEL else FileSink(Path(name)))
+        return _senders[name]

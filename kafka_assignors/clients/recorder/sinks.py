@@ -1,4 +1,4 @@
-"""Where a recording goes: a file of this process, or a topic that the user names."""
+"""Where a recording goes: a file of this process, or a topic that the user names; `otel` has OpenTelemetry."""
 
 from __future__ import annotations
 
