@@ -24,6 +24,7 @@ from .members.service import (
 )
 from .proxy import FaultProxy, WireTap
 from .records import Record, Sender, read_back, send
+from .records.own import Function, Maker, matcher
 from .records.sender import Sent, numbered
 
 ASKING = Asking(
@@ -68,23 +69,27 @@ def asked_service(
     *,
     output: bool = False,
     exactly_once: bool = False,
+    match: Function | None = None,
     network_faults: bool = False,
 ) -> Service:
     """The service that a test asks for.
 
     Raises:
         ConfigError: As of `service_of`; its outputs are judged and it isn't told their topic, or it promises something
-            of outputs that aren't judged.
+            of outputs that aren't judged. The function that matches outputs isn't found, or there are none.
     """
     service = service_of(command, environment, ASKING, shared=True, network_faults=network_faults)
     if exactly_once and not output:
         raise ConfigError("exactly_once=True needs output={'NAME': PARTITIONS}, the topic of the outputs")
+    if match is not None and not output:
+        raise ConfigError(f"match={match!r} needs output={{'NAME': PARTITIONS}}, the topic of the outputs")
     if output and not service.takes("{output}"):
         raise ConfigError(
             f"{ASKING.command} {command!r}: tests share a broker, where it may only write what its test makes; "
             f"{ASKING.adding('{output}')}"
         )
-    return replace(service, exactly_once=exactly_once)
+    matched = None if match is None else matcher("match", match)
+    return replace(service, exactly_once=exactly_once, match=matched)
 
 
 class RunningService:
@@ -98,6 +103,7 @@ class RunningService:
         connection: How to reach the broker to which records are sent.
         topics: Name in the test -> name on the broker, of the topics that the service is expected to subscribe to.
         output: Name on the broker of the topic that it writes to; None: outputs are not judged.
+        records: Makes each record that is sent by number or in the background; None: they are ours.
         via: Proxy that its replicas' connections pass, for network faults. They have their names as client ids.
         tap: What the connections of the replicas pass; the caller closes it after the group.
         gap_ms: How long a partition may be without an owner, such as after a kill (law O4); None: the longest session
@@ -113,6 +119,7 @@ class RunningService:
         topics: Mapping[str, str],
         *,
         output: str | None = None,
+        records: Maker | None = None,
         via: FaultProxy | None = None,
         tap: WireTap | None = None,
         gap_ms: int | None = None,
@@ -121,6 +128,7 @@ class RunningService:
         self.group, self.topics = group, dict(topics)
         self._service, self._connection = service, connection
         self._output, self._via, self._tap = output, via, tap
+        self._values: Maker | tuple[bytes, ...] = records or ()
         self._gap_ms, self._timeout_s = gap_ms, timeout_s
         self._replicas = 0  # that were ever started
         self._senders: list[str] = []
@@ -258,19 +266,20 @@ class RunningService:
         """Send records, and wait until the broker has answered for each.
 
         Args:
-            records: How many of ours, whose values are JSON objects with an id; or values; or whole records
-                (`Record(topic, key, value=…)` of `kafka_assignors.integration.records`), whose topics are names on the
-                broker. Ours and values go to all topics in turn; three of four have a key.
+            records: How many of ours, whose values are JSON objects with an id, or of those that the test's function
+                makes; or values; or whole records (`Record(topic, key, value=…)` of
+                `kafka_assignors.integration.records`), whose topics are names on the broker. All but whole records go
+                to all topics in turn; three of four have a key.
 
         Raises:
             ConfigError: A record is neither.
         """
         names = sorted(self.topics.values())
         if isinstance(records, int):
-            chosen = [numbered(number, names) for number in range(records)]
+            chosen = [numbered(number, names, self._values) for number in range(records)]
         else:
             chosen = [_record(number, names, given) for number, given in enumerate(records)]
-        self._require_ours(any(record.value is not None for record in chosen))
+            self._require_ours(any(record.value is not None for record in chosen))
         sent = send(self._connection, self.group.folder, self.group.run, _PARTITIONER, chosen)
         self._senders.append(sent.sender)
         return sent
@@ -280,12 +289,18 @@ class RunningService:
 
         Args:
             rate_per_s: Records per second over all topics.
-            values: Of the records, in turn; empty: ours, with an id.
+            values: Of the records, in turn; empty: ours, with an id, or those that the test's function makes.
         """
         names = sorted(self.topics.values())
         self._require_ours(bool(values))
         sender = Sender(
-            self._connection, self.group.folder, self.group.run, names, _PARTITIONER, rate_per_s, values=values
+            self._connection,
+            self.group.folder,
+            self.group.run,
+            names,
+            _PARTITIONER,
+            rate_per_s,
+            values=values or self._values,
         )
         self._senders.append(sender.id)
         return sender
@@ -315,7 +330,7 @@ class RunningService:
         try:
             read_back(
                 self._connection, self.group.folder, self.group.run, [self._output],
-                committed=True, timeout_s=self._timeout_s, senders=self._senders,
+                committed=True, timeout_s=self._timeout_s, senders=self._senders, match=self._service.match,
             )  # fmt: skip
         except HarnessError as error:  # the verdict isn't true
             self.group.write("error", error=type(error).__name__, fatal=True, message=str(error))

@@ -49,6 +49,7 @@ from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.service import PATIENCE_S
 from kafka_assignors.integration.proxy import FaultProxy, WireTap
+from kafka_assignors.integration.records.own import Function, maker
 from kafka_assignors.integration.report.replicas_view import replica_lines, replicas_of
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.report.service_logs import log_lines
@@ -505,7 +506,8 @@ def kafka_service(
     partition counts. The broker outlives a test, so topics and group are new ones with further letters behind their
     names; the command or the variables in `environment` take them as ``{topic}`` or ``{topics}``, and ``{group}``. With
     ``output={"done": 3}`` its outputs in that topic, ``{output}``, are judged, and with ``via=kafka_faults`` faults of
-    the network hit a replica whose ``client_id`` is ``{replica}``. What
+    the network hit a replica whose ``client_id`` is ``{replica}``. `records` makes the records that are sent, and
+    `match` tells the id of the record that an output is of: functions, or their names as ``module:function``. What
     follows the test's function, and `require`, `unknown_ok` and `drain`, are as of `kafka_group`. A failure also has
     the last lines that the processes printed which the witnesses name.
     """
@@ -518,6 +520,8 @@ def kafka_service(
         environment: Mapping[str, str] | None = None,
         output: Mapping[str, int] | None = None,
         exactly_once: bool = False,
+        records: Function | None = None,
+        match: Function | None = None,
         via: FaultProxy | None = None,
         group: str = "service",
         gap_ms: int | None = None,
@@ -526,8 +530,11 @@ def kafka_service(
         unknown_ok: bool = False,
         drain: bool = True,
     ) -> RunningService:
-        promises = {"output": bool(output), "exactly_once": exactly_once, "network_faults": via is not None}
-        service = asked_service(command, environment or {}, **promises)
+        service = asked_service(
+            command, environment or {},
+            output=bool(output), exactly_once=exactly_once, match=match, network_faults=via is not None,
+        )  # fmt: skip
+        made = None if records is None else maker("records", records)
         counts = {"orders": 6} if topics is None else topics
         require_valid(replicas, counts, group, output)
         names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
@@ -538,7 +545,7 @@ def kafka_service(
             request.node.stash[_JUDGED].proxies.append(tap)
         running = RunningService(
             members, service, kafka_broker.connection, names,
-            output=next(iter(outputs), None), via=via, tap=tap, gap_ms=gap_ms, timeout_s=timeout_s,
+            output=next(iter(outputs), None), records=made, via=via, tap=tap, gap_ms=gap_ms, timeout_s=timeout_s,
         )  # fmt: skip
         request.node.stash[_JUDGED].services[members.group] = running
         running.begin(replicas)

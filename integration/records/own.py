@@ -1,4 +1,4 @@
-"""A user's own functions, named as ``module:function``: one makes a record of an id, one tells the id of an output."""
+"""A user's own functions: one makes a record of an id, one tells the id of an output."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Maker = Callable[[str], tuple[bytes | None, bytes] | bytes]
 """Id -> the value of its record, or key and value; without a key it is the harness's."""
 Matcher = Callable[[Any], str | None]
 """An output -> the id of the record that it is of; None: of none."""
+Function = str | Callable[..., Any]
+"""A user's function, or its name as ``module:function``."""
 _SAMPLE = "00000000-0"
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -26,17 +28,17 @@ def is_function(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def maker(option: str, name: str) -> Maker:
+def maker(option: str, function: Function) -> Maker:
     """Makes records by a user's function, which is tried with a sample id first.
 
     Args:
         option: What names it, for messages.
-        name: ``module:function``; modules of the working directory are found, too.
+        function: A name is looked for in modules of the working directory, too.
 
     Raises:
         ConfigError: It can't be imported or called, or returns no value.
     """
-    make = _imported(option, name)
+    name, make = _named(option, function)
 
     def made(value_id: str) -> tuple[bytes | None, bytes] | bytes:
         try:
@@ -59,9 +61,9 @@ def maker(option: str, name: str) -> Maker:
     return made
 
 
-def matcher(option: str, name: str) -> Matcher:
+def matcher(option: str, function: Function) -> Matcher:
     """Tells the id of an output by a user's function. ConfigError if it can't be imported."""
-    match = _imported(option, name)
+    name, match = _named(option, function)
 
     def matched(record: Any) -> str | None:
         try:
@@ -92,6 +94,15 @@ def _bytes(option: str, name: str, part: Any) -> bytes:
             "(key, value)"
         )
     return part
+
+
+def _named(option: str, function: Function) -> tuple[str, Callable[..., Any]]:
+    """A function, and what messages call it. ConfigError as of `_imported`."""
+    if isinstance(function, str):
+        return function, _imported(option, function)
+    if not callable(function):
+        raise ConfigError(f"{option}={function!r} is neither a function nor its name as module:function")
+    return getattr(function, "__qualname__", type(function).__qualname__), function
 
 
 def _imported(option: str, name: str) -> Callable[..., Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 
 from kafka_assignors.errors import ConfigError
+from kafka_assignors.integration import running_service
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.proxy import FaultProxy, Reset
+from kafka_assignors.integration.records import Record
+from kafka_assignors.integration.records.own import maker
 from kafka_assignors.integration.running_service import RunningService, asked_service, require_valid
 from tests.support.footprint import footprint
 from tests.support.integration.suites import pytest_in, report_of
@@ -72,7 +77,9 @@ while not stop:
     batches = consumer.poll(timeout_ms=200)
     for batch in batches.values():
         for record in batch:
-            if loses == "sound" or record.offset != 3:
+            if loses == "backwards":
+                producer.send(output, record.value[::-1])
+            elif loses == "sound" or record.offset != 3:
                 producer.send(output, b"bill of " + record.value)
     producer.flush()
     if batches:
@@ -175,10 +182,10 @@ def test_is_orchestrated(kafka_service):
     service.wait_done()
 
 
-def biller(kafka_service, loses):
+def biller(kafka_service, loses, **functions):
     words = ["{bootstrap}", "{group}", "{topic}", "{output}", "{replica}", loses]
     command = [sys.executable, "biller.py", *words]
-    return kafka_service(command, replicas=2, topics={"orders": 2}, output={"bills": 2}, require={"X1"})
+    return kafka_service(command, replicas=2, topics={"orders": 2}, output={"bills": 2}, require={"X1"}, **functions)
 
 
 def test_writes_each_bill(kafka_service):
@@ -194,6 +201,26 @@ def test_writes_each_bill(kafka_service):
 
 def test_loses_a_bill(kafka_service):
     biller(kafka_service, "loses").send(20)
+
+
+def order(id):
+    assert not id.startswith("order"), "the id alone"
+    return f"order {id}"
+
+
+def test_takes_orders_of_its_own(kafka_service):
+    service = biller(kafka_service, "backwards", records=order, match="bills:order_of")
+    service.send(20)
+    with service.sending(rate_per_s=50):
+        service.roll()
+
+
+def test_has_bills_of_nobody(kafka_service):
+    biller(kafka_service, "backwards", records=order, match=lambda output: None).send(20)
+"""
+BILLS = """
+def order_of(output):
+    return output.value[::-1].decode().removeprefix("order ")
 """
 
 
@@ -202,6 +229,7 @@ def written(folder: Path, broker: Broker, suite: str) -> None:
     (folder / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (folder / "worker.py").write_text(WORKER)
     (folder / "biller.py").write_text(BILLER)
+    (folder / "bills.py").write_text(BILLS)
     (folder / "test_theirs.py").write_text(suite)
     (folder / "pytest.ini").write_text(f"[pytest]\nkafka_backend = external\nkafka_bootstrap = {broker.bootstrap}\n")
 
@@ -261,10 +289,11 @@ def test_a_suite_rolls_and_scales_its_service_and_judges_its_outputs(kafka_broke
 
     shown = done.stdout + done.stderr
     passed = set(re.findall(r"^PASSED test_theirs.py::(\w+)", shown, re.MULTILINE))
-    assert passed == {"test_is_orchestrated", "test_writes_each_bill"}, shown
+    assert passed == {"test_is_orchestrated", "test_writes_each_bill", "test_takes_orders_of_its_own"}, shown
     report = report_of("test_loses_a_bill", shown)
     assert re.match(r"\s*X1: 1 record\(s\) of orders-\S+ have no committed output: offset 3\n", report), report
     assert "records without an output: 2; with several: 0" in report
+    assert "records without an output: 20; with several: 0" in report_of("test_has_bills_of_nobody", shown)
 
 
 @pytest.mark.broker
@@ -350,10 +379,54 @@ def test_what_is_promised_of_outputs_is_asked_for() -> None:
         asked_service(command, {}, output=True)
     with pytest.raises(ConfigError, match=r"add \{replica\} to the command"):
         asked_service(command, {}, network_faults=True)
+    with pytest.raises(ConfigError, match=r"match='bills:order_of' needs output=\{'NAME': PARTITIONS\}"):
+        asked_service(command, {}, match="bills:order_of")
+
+
+def test_outputs_are_matched_by_a_function_or_its_name() -> None:
+    def asked(match: Any) -> Service:
+        return asked_service([sys.executable, "{bootstrap} {group} {topic} {output}"], {}, output=True, match=match)
+
+    output = SimpleNamespace(topic="bills", partition=0, offset=4, value=b"7")
+    for match in (lambda record: record.value.decode(), "operator:attrgetter"):
+        assert asked(match).match is not None
+    matched = asked(lambda record: record.value.decode()).match
+    assert matched is not None
+    assert matched(output) == "7"
+    wrong = asked(json.loads).match
+    assert wrong is not None
+    with pytest.raises(HarnessError, match=r"^match loads: it raised TypeError for the output at bills-0, offset 4"):
+        wrong(output)
+    with pytest.raises(ConfigError, match=r"^match=7 is neither a function nor its name as module:function$"):
+        asked(7)
+    with pytest.raises(ConfigError, match=r"^match nowhere:order_of: ModuleNotFoundError"):
+        asked("nowhere:order_of")
+
+
+def test_records_of_the_tests_own_are_sent_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their outputs are judged, too: each has the id that the function gets."""
+    sent: list[Record] = []
+
+    def send(_connection: Any, _folder: Any, _run: Any, _partitioner: Any, records: Iterable[Record]) -> Any:
+        sent.extend(records)
+        return SimpleNamespace(sender="s")
+
+    monkeypatch.setattr(running_service, "send", send)
+    made = maker("records", lambda id: f"order {id}")
+    given: Any = (Group(), Service(("worker",)), SimpleNamespace(), {"orders": "orders-1"})
+    service = RunningService(*given, output="bills-1", records=made)
+
+    service.send(2)
+
+    assert [(record.topic, record.value) for record in sent] == [("orders-1", made)] * 2
+    with pytest.raises(ConfigError, match="values of your own have no id"):
+        service.send([b"another"])
 
 
 class Group:
     """A group that only notes what is done with it."""
+
+    folder, run = Path("history"), "run"
 
     def __init__(self) -> None:
         self.members: list[str] = []
