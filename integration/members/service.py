@@ -62,11 +62,11 @@ _FIELDS: Mapping[str, Sequence[tuple[str, type]]] = {
     "stop": (),
     "generation": (*_CALLBACK, ("protocol", str)),
     **{f"{name}_{edge}": _CALLBACK for name in ("assigned", "revoke", "lost") for edge in ("begin", "end")},
-    **dict.fromkeys(("consume", "commit_begin", "commit_ok", "commit_fail"), (("offsets", list),)),
+    **dict.fromkeys(("consume", "commit_begin", "commit_ok", "commit_fail", "rewound"), (("offsets", list),)),
     "error": (("error", str), ("message", str)),
 }
 """Kinds of rows, and their fields' types."""
-_PLACED = {"consume": ("last",), "commit_begin": ("offset",)}
+_PLACED = {"consume": ("last",), "commit_begin": ("offset",), "rewound": ("offset",)}
 """Kind -> what its topic-partitions have beside topic and partition, if the harness reads it."""
 
 
@@ -367,6 +367,8 @@ def _row(line: bytes) -> dict[str, Any] | None:
     if kind == "start" and row.get("client") not in RECORDED:
         return None
     if type(row.get("log_bytes", 0)) is not int or row.get("log_bytes", 0) < 0:
+        return None
+    if type(row.get("transaction", 0)) is not int:
         return None
     if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
         return None

@@ -1,4 +1,4 @@
-"""Records what the Kafka consumer of a service does, without a change to the service.
+"""Records what the Kafka consumer of a service does, and its producer's transactions, without a change to the service.
 
 A process records if its environment variable `FILE` names a file. The events are those of
 `kafka_assignors.history.events`, one JSON object per line, with the number of the consumer in its process (`consumer`).
@@ -52,10 +52,16 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
 
         wrap_consumer(module)
 
+    def kafka_python_producer(module: Any) -> None:
+        from .kafka_python import wrap_producer
+
+        wrap_producer(file, group, module)
+
     def confluent(module: Any) -> None:
-        from .confluent import wrap_consumer
+        from .confluent import wrap_consumer, wrap_producer
 
         wrap_consumer(file, group, module)
+        wrap_producer(file, group, module)
 
     def aiokafka(module: Any) -> None:
         from .aiokafka import wrap_coordinator
@@ -72,11 +78,18 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
 
         wrap_consumer(module)
 
+    def aiokafka_producer(module: Any) -> None:
+        from .aiokafka import wrap_producer
+
+        wrap_producer(file, group, module)
+
     return {
         "kafka.coordinator.consumer": kafka_python,
         "kafka.consumer.group": kafka_python_consumer,
+        "kafka.producer.kafka": kafka_python_producer,
         "confluent_kafka.cimpl": confluent,
         "aiokafka.consumer.group_coordinator": aiokafka,
         "aiokafka.consumer.fetcher": aiokafka_fetcher,
         "aiokafka.consumer.consumer": aiokafka_consumer,
+        "aiokafka.producer.producer": aiokafka_producer,
     }

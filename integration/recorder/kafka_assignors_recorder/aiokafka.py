@@ -1,4 +1,4 @@
-"""aiokafka (0.10 to 0.14 have the methods): the consumer and its coordinator.
+"""aiokafka (0.10 to 0.14 have the methods): the consumer and its coordinator, and a producer's transactions.
 
 aiokafka adopts an assignment in its own task, and hands records out from then on, also while the service's callback
 runs. A member that leaves calls no callback.
@@ -12,6 +12,7 @@ import functools
 from .calls import recorded, recorded_async, require
 from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
 from .record import MEMBER, RecordedMember
+from .transactions import wrapped
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from .calls import Steps
     from .record import File
+    from .transactions import Sent
 
 _CLIENT = "aiokafka"
 _LATEST_S = 0.02
@@ -85,6 +87,18 @@ def _seeking(member: RecordedMember, *_: Any, **__: Any) -> Steps:
     yield
 
 
+def _seeking_to(member: RecordedMember, _: Any, tp: Any, offset: Any) -> Steps:
+    """The consumer's ``seek`` and ``seek_to_committed`` end here."""
+    if (yield) is None:
+        member.seek(tp.topic, tp.partition, offset)
+
+
+def _sent(offsets: Any, group_id: Any) -> Sent:
+    """What a producer is given: offsets, with metadata or without."""
+    rows = [(tp.topic, tp.partition, at if isinstance(at, int) else at[0]) for tp, at in offsets.items()]
+    return group_id, "", rows
+
+
 def wrap_coordinator(file: File, group: str, module: Any) -> None:
     """Wrap aiokafka's GroupCoordinator: joins, callbacks and commits."""
     cls = module.GroupCoordinator
@@ -107,7 +121,7 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
 def wrap_fetcher(module: Any) -> None:
     """Wrap aiokafka's Fetcher: the records that it hands out. Frameworks ask it, and not the consumer."""
     cls = module.Fetcher
-    require(cls, ("fetched_records", "next_record"), _CLIENT)
+    require(cls, ("fetched_records", "next_record", "seek_to"), _CLIENT)
     many_original, one_original = cls.fetched_records, cls.next_record
 
     @functools.wraps(many_original)
@@ -134,6 +148,7 @@ def wrap_fetcher(module: Any) -> None:
         return record
 
     cls.fetched_records, cls.next_record = fetched_records, next_record
+    cls.seek_to = recorded(cls.seek_to, _seeking_to, lambda fetcher: getattr(fetcher._subscriptions, MEMBER, None))
 
 
 def wrap_consumer(module: Any) -> None:
@@ -143,6 +158,13 @@ def wrap_consumer(module: Any) -> None:
     cls.seek = recorded(cls.seek, _seeking, of_consumer)
     for name in ("seek_to_beginning", "seek_to_end", "seek_to_committed"):
         setattr(cls, name, recorded_async(getattr(cls, name), _seeking, of_consumer))
+
+
+def wrap_producer(file: File, group: str, module: Any) -> None:
+    """Wrap aiokafka's AIOKafkaProducer: its transactions; sending is the client's own."""
+    cls = module.AIOKafkaProducer
+    for name, method in wrapped(cls, file, group, _sent, recorded_async).items():
+        setattr(cls, name, method)
 
 
 def _write_soon(member: RecordedMember) -> None:

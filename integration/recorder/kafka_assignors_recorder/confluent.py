@@ -1,5 +1,7 @@
 """confluent-kafka 2 (2.0 to 2.16 have the methods): the consumer, on which its deserializing and asyncio ones stand.
 
+Of the producer, the transactions that commit a member's offsets.
+
 librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits by
 itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before.
 """
@@ -13,8 +15,9 @@ import threading
 import time
 import weakref
 
-from .calls import require
+from .calls import recorded, require
 from .record import MEMBER, SETTINGS, RecordedMember, runs_of, say
+from .transactions import TRANSACTIONS, wrapped
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .record import File
+    from .transactions import Sent
 
 _CLIENT = "confluent-kafka"
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
@@ -178,13 +182,9 @@ class _Group:
 
     def _learn(self, consumer: Any) -> int:
         """Learn the member id, and return the generation; a member that was removed keeps its last ones."""
-        data = bytes(consumer.consumer_group_metadata())
-        if not data.startswith(_METADATA):
-            raise ValueError(f"unknown group metadata {data[:40]!r}")
-        (generation,) = struct.unpack_from("=i", data, len(_METADATA))
-        _, member_id, _ = data[len(_METADATA) + 4 :].split(b"\0", 2)
-        self._member_id = member_id.decode() or self._member_id
-        return int(generation) if generation >= 0 else self.member.generation
+        generation, _, member_id = _metadata(bytes(consumer.consumer_group_metadata()))
+        self._member_id = member_id or self._member_id
+        return generation if generation >= 0 else self.member.generation
 
     def commit_begins(self, offsets: Any, asynchronous: bool) -> None:
         """The service commits; of an asynchronous commit, a callback tells the outcome."""
@@ -230,6 +230,15 @@ class _Group:
         if refused:
             offsets = [(tp.topic, tp.partition, tp.offset) for tp in refused]
             self.member.commit("fail", offsets, error=str(error or refused[0].error))
+
+
+def _metadata(data: bytes) -> tuple[int, str, str]:
+    """Generation, group and member id of a consumer's metadata for transactions. ValueError: it is of another form."""
+    if not data.startswith(_METADATA):
+        raise ValueError(f"unknown group metadata {data[:40]!r}")
+    (generation,) = struct.unpack_from("=i", data, len(_METADATA))
+    group, member_id, _ = data[len(_METADATA) + 4 :].split(b"\0", 2)
+    return int(generation), group.decode(), member_id.decode()
 
 
 def _rebalancing(group: _Group, name: str, own: Any) -> Any:
@@ -376,7 +385,11 @@ class _Recording:
     def seek(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
         client: Any = super()
-        return client.seek(*args, **kwargs)
+        answer = client.seek(*args, **kwargs)
+        group = getattr(self, MEMBER, None)
+        if group is not None:
+            group.member.guarded(_sought, group.member, *args, **kwargs)
+        return answer
 
     def assign(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
@@ -439,6 +452,18 @@ def _flush(consumer: Any) -> None:
         group.member.guarded(group.member.flush)
 
 
+def _sought(member: RecordedMember, partition: Any) -> None:
+    """The client took it, so that it is a topic-partition; its offset may be a name for one, below 0."""
+    if partition.offset >= 0:
+        member.seek(partition.topic, partition.partition, partition.offset)
+
+
+def _sent(positions: Any, group_metadata: Any, timeout: Any = None) -> Sent:  # noqa: ARG001 - the client's names
+    """What a producer is given."""
+    _, group, member_id = _metadata(bytes(group_metadata))
+    return group, member_id, [(tp.topic, tp.partition, tp.offset) for tp in positions if tp.offset >= 0]
+
+
 @contextlib.contextmanager
 def _closing(consumer: Any, refused: Any = ()) -> Iterator[None]:
     """A close; `refused`: arguments, which the client doesn't take."""
@@ -464,3 +489,11 @@ def wrap_consumer(file: File, group_id: str, module: Any) -> None:
         "__slots__": (MEMBER, _LIFE),
     }  # fmt: skip
     module.Consumer = type(client.__name__, (_Recording, client), {**looks, **same})
+
+
+def wrap_producer(file: File, group: str, module: Any) -> None:
+    """Replace confluent-kafka's Producer by a subclass that records its transactions; sending is the client's own."""
+    client = module.Producer
+    methods = wrapped(client, file, group, _sent, recorded)
+    same = {"__module__": client.__module__, "__doc__": client.__doc__, "__slots__": (TRANSACTIONS,)}
+    module.Producer = type(client.__name__, (client,), {**methods, **same})

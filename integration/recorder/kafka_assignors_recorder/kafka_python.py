@@ -1,4 +1,4 @@
-"""kafka-python 3.0: the consumer and its coordinator."""
+"""kafka-python 3.0: the consumer and its coordinator, and a producer's transactions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 from .calls import recorded
 from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
 from .record import MEMBER, RecordedMember
+from .transactions import wrapped
 
 TYPE_CHECKING = False  # as in `record`
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from .calls import Steps
     from .record import File
+    from .transactions import Sent
 
 _CLIENT = "kafka-python"
 _CALLBACKS = {"on_partitions_revoked": "revoke", "on_partitions_assigned": "assigned", "on_partitions_lost": "lost"}
@@ -106,6 +108,21 @@ def _stopping(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Step
         member.tell("stop")
 
 
+def _seeking(member: RecordedMember, _: Any, partition: Any, offset: Any) -> Steps:
+    """Records before it are written before those after it."""
+    member.flush()
+    if (yield) is None:
+        member.seek(partition.topic, partition.partition, offset)
+
+
+def _sent(offsets: Any, group_metadata: Any) -> Sent:
+    """What a producer is given; the group alone, or what a consumer tells of its membership."""
+    rows = [(tp.topic, tp.partition, place.offset) for tp, place in offsets.items()]
+    if isinstance(group_metadata, str):
+        return group_metadata, "", rows
+    return group_metadata.group_id, group_metadata.member_id, rows
+
+
 def _owned(coordinator: Any) -> set[Any]:
     return set(coordinator._subscription.assigned_partitions())
 
@@ -171,5 +188,13 @@ def wrap_consumer(module: Any) -> None:
         return record
 
     cls.poll, cls.__next__ = poll, following
+    cls.seek = recorded(cls.seek, _seeking, of_consumer)
     cls.unsubscribe = recorded(cls.unsubscribe, _unsubscribing, of_consumer)
     cls.close = recorded(cls.close, _stopping, of_consumer)
+
+
+def wrap_producer(file: File, group: str, module: Any) -> None:
+    """Wrap kafka-python's KafkaProducer: its transactions; sending is the client's own."""
+    cls = module.KafkaProducer
+    for name, method in wrapped(cls, file, group, _sent, recorded).items():
+        setattr(cls, name, method)

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 
 TYPE_CHECKING = False  # typing's own would be imported in every process of a service
 if TYPE_CHECKING:
@@ -50,13 +51,19 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 class File:
-    """The file of one process. A forked process gets its own file, because both would write to one."""
+    """The file of one process. A forked process gets its own file, because both would write to one.
+
+    Attributes:
+        aborted: Whether the last transaction of a producer that ended was aborted.
+    """
 
     def __init__(self, prefix: str, log: str | None = None) -> None:
         self._prefix, self._log, self._pid, self._fd = prefix, log, 0, -1
         self._place: Any = None  # device and inode
         self._torn = False
-        self._numbers = itertools.count()
+        self._numbers, self._transactions = itertools.count(), itertools.count(1)
+        self._members: Any = weakref.WeakSet()
+        self.aborted = False
         self._renew()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
@@ -65,9 +72,22 @@ class File:
         """Make a new lock: at a fork, a thread that the child lacks may hold the old one."""
         self.lock = threading.RLock()
 
-    def number(self) -> int:
-        """The number of the next consumer."""
+    def add(self, member: RecordedMember) -> int:
+        """The number of a new consumer."""
+        with self.lock:
+            self._members.add(member)
         return next(self._numbers)
+
+    def transaction(self) -> int:
+        """The number of the next transaction."""
+        return next(self._transactions)
+
+    def member(self, member_id: str) -> RecordedMember | None:
+        """The member of this process with an id, or the last one that has joined; None without one."""
+        with self.lock:
+            members = list(self._members)
+        joined = sorted((member for member in members if member.has_joined_here), key=lambda its: its.number)
+        return next((member for member in joined if member.id == member_id), joined[-1] if joined else None)
 
     def log_bytes(self) -> int | None:
         """How long the log of the process is; None if there is none that it sees, such as from a container."""
@@ -111,21 +131,35 @@ class RecordedMember:
         pending: Records that were handed out one by one and are not written yet.
         limit: The number of pending records at which `check` is called.
         generation: The generation that was adopted last.
+        number: Of the consumer in its process.
     """
 
     def __init__(
         self, file: File, client: str, read_id: Callable[[], str], runs: Callable[[Any], Any] | None = None
     ) -> None:
         self._file, self._client, self._read_id, self._runs = file, client, read_id, runs or runs_of
-        self._number, self._pid = file.number(), os.getpid()
+        self.number, self._pid = file.add(self), os.getpid()
+        self._home = self._pid
         self.generation, self._member_id = -1, ""
         self._started = self._failed = False
         self._given_up: set[Any] = set()
+        self._accepted: dict[Any, Any] = {}  # (topic, partition) -> offset, since it was assigned
         self.pending: Any = []
         self._condensed: list[dict[str, Any]] = []
         self._last_runs: dict[Any, dict[str, Any]] = {}
         self.limit = self._step = 1
         self._checked_ns = self._flushed_ns = self._last_ns = 0
+
+    @property
+    def id(self) -> str:
+        """Its member id, or its last one; "" before it had one."""
+        self._member_id = self._read_id() or self._member_id
+        return self._member_id
+
+    @property
+    def has_joined_here(self) -> bool:
+        """Whether it subscribed in this process, which may be a fork of the member's."""
+        return self._started and self._home == os.getpid()
 
     def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
         """Do a step of the recorder. If the step fails, the recorder stops, and the service goes on.
@@ -187,23 +221,35 @@ class RecordedMember:
         """A rebalance callback begins or ends, or would if the service had set one."""
         places = {(tp[0], tp[1]) for tp in partitions}
         self._given_up = self._given_up - places if name == "assigned" else self._given_up | places
+        if name == "assigned":  # meanwhile another member may have committed
+            self._accepted = {place: at for place, at in self._accepted.items() if place not in places}
         self.tell(f"{name}_{edge}", generation=self.generation, partitions=_rows(partitions))
 
     def kept(self, partitions: Any) -> set[Any]:
         """Those that it has not given up since they were assigned: a client lists them until its next assignment."""
         return {tp for tp in partitions if (tp[0], tp[1]) not in self._given_up}
 
-    def commit(self, edge: str, offsets: Any, since_ns: int | None = None, **error: str) -> None:
+    def commit(self, edge: str, offsets: Any, since_ns: int | None = None, **more: Any) -> None:
         """A commit begins, is accepted or is refused.
 
         Args:
             edge: ``begin``, ``ok`` or ``fail``.
             offsets: (topic, partition, offset) of each partition.
             since_ns: When it happened, if it was seen later; not before the last event.
-            error: Why it is refused.
+            more: Why it is refused (``error``), and the number of its ``transaction``.
         """
-        rows = [{"topic": topic, "partition": number, "offset": offset} for topic, number, offset in sorted(offsets)]
-        self.tell(f"commit_{edge}", since_ns, offsets=rows, **error)
+        if edge == "ok":
+            self._accepted.update(((topic, number), offset) for topic, number, offset in offsets)
+        self.tell(f"commit_{edge}", since_ns, offsets=_places(offsets), **more)
+
+    def seek(self, topic: Any, number: Any, offset: Any) -> None:
+        """The service has sought: after an aborted transaction it goes back to the committed offset.
+
+        Elsewhere than there it goes for another reason. Where nothing was accepted since the partition was assigned,
+        the committed offset is not known here.
+        """
+        if self._file.aborted and self._accepted.get((topic, number), offset) == offset:
+            self.tell("rewound", offsets=_places([(topic, number, offset)]))
 
     def hand_out(self, batches: Any) -> None:
         """The service gets what a poll returns: records, by partition."""
@@ -254,17 +300,16 @@ class RecordedMember:
                 self._condensed.append(run)
 
     def _write(self, kind: str, fields: Any, since_ns: int | None = None) -> None:
-        # The id is empty after the membership is lost, but the events of that loss belong to the old id.
-        self._member_id = self._read_id() or self._member_id
+        member_id = self.id  # the old one, for the events of the loss of a membership
         now_ns = time.monotonic_ns()
         at_ns = now_ns if since_ns is None else min(now_ns, max(since_ns, self._last_ns))
         self._last_ns = at_ns
         row = {
             "kind": kind, "mono_ns": at_ns, "ts_ns": time.time_ns() - now_ns + at_ns, "pid": os.getpid(),
-            "consumer": self._number, **fields,
+            "consumer": self.number, **fields,
         }  # fmt: skip
-        if self._member_id:
-            row["member_id"] = self._member_id
+        if member_id:
+            row["member_id"] = member_id
         if (log_bytes := self._file.log_bytes()) is not None:
             row["log_bytes"] = log_bytes
         self._file.write(row)
@@ -272,6 +317,10 @@ class RecordedMember:
 
 def _rows(partitions: Any) -> list[dict[str, Any]]:
     return [{"topic": tp[0], "partition": tp[1]} for tp in sorted(partitions)]
+
+
+def _places(offsets: Any) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": number, "offset": offset} for topic, number, offset in sorted(offsets)]
 
 
 def by_partition(records: Any) -> list[list[Any]]:

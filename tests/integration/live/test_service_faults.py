@@ -115,15 +115,24 @@ def test_a_service_without_the_fault_is_true(client: str, name: str, kafka_broke
 
 
 @pytest.mark.long
-def test_outputs_and_offsets_in_one_transaction_are_exactly_once(kafka_broker: Broker, tmp_path: Path) -> None:
-    """Also after a kill, as the page advises."""
+@pytest.mark.parametrize("client", in_transactions.PROGRAMS)
+def test_outputs_and_offsets_in_one_transaction_are_exactly_once(
+    client: str, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    """Also after a kill, as the page advises, and after an abort. The transactions' commits are in the history."""
     fault = Fault(in_transactions.PROGRAMS, "works in transactions", exactly_once=True)
-    result, view = played("confluent-kafka", SOUND, fault, kafka_broker, tmp_path)
+    result, view = played(client, SOUND, fault, kafka_broker, tmp_path)
 
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     assert verdict.checked["X1"] == view.sent > 100
     assert (view.without_output, view.several_outputs) == (0, 0)
+    assert verdict.checked["C7"] > 20
+    events = History.load(tmp_path / "history").events
+    numbers = {kind: {e.data["transaction"] for e in events if e.kind == kind} for kind in ("commit_ok", "commit_fail")}
+    assert len(numbers["commit_ok"]) > 10
+    assert len(numbers["commit_fail"]) > 2
+    assert any(event.kind == "rewound" for event in events)
 
 
 @pytest.mark.long

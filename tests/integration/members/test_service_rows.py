@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import CommitBeginBody, CommitFailBody, RewoundBody
 from kafka_assignors.integration.checker.laws.findings import Findings
 from kafka_assignors.integration.checker.laws.progress import asked_to_end
 from kafka_assignors.integration.checker.ledger import RunRecord
@@ -303,6 +304,8 @@ def test_what_follows_another_program_is_not_the_members(recorded: Recorded) -> 
         b'{"kind":"start","mono_ns":1,"ts_ns":1,"pid":1,"topics":[],"assignors":[],"config":{},"client":"x"}',
         b'{"kind":"assigned_end","mono_ns":1,"ts_ns":1,"pid":1,"generation":1,"partitions":["t"]}',
         b'{"kind":"consume","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
+        b'{"kind":"rewound","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
+        b'{"kind":"commit_ok","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[],"transaction":"1"}',
     ],
 )  # fmt: skip
 def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: Recorded) -> None:
@@ -314,6 +317,24 @@ def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: 
     (error,) = (event for event in recorded.events() if event.kind == "error")
     assert error.data == {"error": "StrangeLine", "fatal": False, "message": STRANGE}
     assert sorted(recorded.kinds()) == ["error", "generation", "start"]
+
+
+def test_transactions_and_what_follows_an_aborted_one_are_its_history(recorded: Recorded) -> None:
+    """A law takes the numbers of transactions, and where it goes back."""
+    recorded.start()
+    offsets = [{"topic": "t", "partition": 0, "offset": 5}]
+    for kind in ("commit_begin", "commit_fail"):
+        recorded.write(kind, offsets=offsets, transaction=3, error="an abort")
+    recorded.write("rewound", offsets=offsets)
+
+    begin, fail, back = recorded.events()[1:]
+
+    assert isinstance(begin.body, CommitBeginBody)
+    assert isinstance(fail.body, CommitFailBody)
+    assert isinstance(back.body, RewoundBody)
+    assert (begin.body.transaction, fail.body.transaction, fail.body.error) == (3, 3, "an abort")
+    assert [(row.tp, row.offset) for row in back.body.offsets] == [(("t", 0), 5)]
+    assert recorded.process.incomplete == ""
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,9 @@ class Client(Recording):
             async def next_record(self, partitions: Any) -> Any:
                 return does("getone", self)
 
+            def seek_to(self, tp: Any, offset: int) -> Any:
+                return does("seek_to", self)
+
         class AIOKafkaConsumer:
             def __init__(self, **settings: Any) -> None:
                 self._coordinator = GroupCoordinator(**settings)
@@ -73,6 +76,7 @@ class Client(Recording):
                 return does("unsubscribe", self)
 
             def seek(self, partition: Any, offset: int) -> Any:
+                self._fetcher.seek_to(partition, offset)
                 return does("seek", self)
 
             async def seek_to_beginning(self, *partitions: Any) -> Any:

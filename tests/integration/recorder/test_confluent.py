@@ -336,7 +336,7 @@ def test_records_are_told_before_what_follows(client: Client) -> None:
     for _ in range(5):
         consumer.poll(1)
     assert client.events() == []
-    consumer.seek(None)
+    consumer.seek(Place("t", 1, 9))
     client.does["consume"] = lambda *_: [Message(1, 9), Message(1, 10), Message(1, 12), Message(2, 1, "an error")]
     consumer.consume(9)
 

@@ -164,9 +164,13 @@ import kafka.coordinator.consumer as module
 
 def test_the_clients_own_modules_are_wrapped(tmp_path: Path) -> None:
     program = """
-from kafka import KafkaConsumer
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.consumer import ConsumerCoordinator
-print(all(hasattr(method, "__wrapped__") for method in (KafkaConsumer.poll, ConsumerCoordinator.__init__)))
+methods = [KafkaConsumer.poll, ConsumerCoordinator.__init__]
+methods += [producer.begin_transaction for producer in (AIOKafkaProducer, Producer, KafkaProducer)]
+print(*{hasattr(method, "__wrapped__") for method in methods})
 """
     assert ran(program, FOLDER, recording=tmp_path / "record") == ("True\n", "", 0)
     assert ran(program, FOLDER) == ("False\n", "", 0)

@@ -28,7 +28,7 @@ def tell(what, *more):
     print(json.dumps([what, *more]), flush=True)
 """
 KAFKA_PYTHON = """
-from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from kafka_assignors import RangeAssignor
 
@@ -70,6 +70,20 @@ attempt("negative", lambda: polling.poll(timeout_ms=-1))
 polling.unsubscribe()
 attempt("unsubscribed", lambda: polling.poll(timeout_ms=0))
 attempt("committed", lambda: polling.committed(TopicPartition(topic, 0)))
+polling.subscribe([topic])
+while not polling.assignment():
+    polling.poll(timeout_ms=200, max_records=1)
+producer, place = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=group), TopicPartition(topic, 0)
+attempt("too early", producer.begin_transaction)
+producer.init_transactions()
+for offset, end in (7, producer.commit_transaction), (8, producer.abort_transaction):
+    attempt("begin", producer.begin_transaction)
+    offsets = {place: OffsetAndMetadata(offset, "", -1)}
+    attempt("send", lambda: producer.send_offsets_to_transaction(offsets, polling.group_metadata()))
+    attempt("end", end)
+attempt("back", lambda: polling.seek(place, 7))
+attempt("in a transaction", lambda: polling.committed(place))
+producer.close()
 polling.close()
 attempt("closed", lambda: polling.poll(timeout_ms=0))
 
@@ -90,7 +104,7 @@ iterating.close()
 attempt("over", lambda: next(iterating))
 """
 CONFLUENT = """
-from confluent_kafka import Consumer, DeserializingConsumer, TopicPartition
+from confluent_kafka import Consumer, DeserializingConsumer, Producer, TopicPartition
 
 def attempt(what, call):
     try:
@@ -136,6 +150,16 @@ attempt("later", lambda: polling.commit(offsets=[TopicPartition(topic, 0, 1)]))
 polling.poll(3.0)
 attempt("unknown", lambda: polling.poll(nothing=1))
 attempt("none", lambda: polling.consume(0, 0.1))
+producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": group})
+attempt("too early", producer.begin_transaction)
+producer.init_transactions()
+for offset, end in (7, producer.commit_transaction), (8, producer.abort_transaction):
+    attempt("begin", producer.begin_transaction)
+    offsets = [TopicPartition(topic, 0, offset)]
+    attempt("send", lambda: producer.send_offsets_to_transaction(offsets, polling.consumer_group_metadata()))
+    attempt("end", end)
+attempt("back", lambda: polling.seek(TopicPartition(topic, 0, 7)))
+attempt("in a transaction", lambda: places(polling.committed([TopicPartition(topic, 0)])))
 polling.close()
 attempt("closed", lambda: polling.poll(0))
 attempt("commit closed", lambda: polling.commit())
@@ -163,7 +187,7 @@ with DeserializingConsumer({**settings, "value.deserializer": lambda value, _: {
 """
 AIOKAFKA = """
 import asyncio
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 
 async def attempt(what, call):
     try:
@@ -197,6 +221,15 @@ async def main():
     await attempt("commit", many.commit)
     await attempt("refused", lambda: many.commit({TopicPartition(topic, 0): (1, "x" * 9999)}))
     await attempt("wrong", lambda: many.getmany(max_records=-1))
+    producer, place = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=group), TopicPartition(topic, 0)
+    await producer.start()
+    await attempt("too early", producer.commit_transaction)
+    for offset, end in (7, producer.commit_transaction), (8, producer.abort_transaction):
+        await attempt("begin", producer.begin_transaction)
+        await attempt("send", lambda: producer.send_offsets_to_transaction({place: offset}, group))
+        await attempt("end", end)
+    await attempt("back", lambda: many.seek_to_committed(place))
+    await producer.stop()
     tell("unsubscribe", repr(many.unsubscribe()))
     await many.stop()
     await attempt("stopped", many.getone)
@@ -272,6 +305,17 @@ def test_a_service_does_the_same(
     assert kinds[numbers[0]].count("commit_ok") >= 1
     assert kinds[numbers[0]].count("commit_fail") >= 1
     assert kinds[numbers[0]].count("commit_begin") == sum(map(kinds[numbers[0]].count, ("commit_ok", "commit_fail")))
+    in_transactions = [
+        (row["kind"], row["transaction"], [(place["partition"], place["offset"]) for place in row["offsets"]])
+        for row in rows
+        if "transaction" in row
+    ]
+    assert in_transactions == [
+        ("commit_begin", 1, [(0, 7)]), ("commit_ok", 1, [(0, 7)]),
+        ("commit_begin", 2, [(0, 8)]), ("commit_fail", 2, [(0, 8)]),
+    ]  # fmt: skip
+    (back,) = (row for row in rows if row["kind"] == "rewound")
+    assert [(place["partition"], place["offset"]) for place in back["offsets"]] == [(0, 7)]
     for of in kinds.values():
         for name in ("assigned", "revoke"):
             assert of.count(f"{name}_begin") == of.count(f"{name}_end")

@@ -138,6 +138,9 @@ class Client(Recording):
             def __next__(self) -> Any:
                 return does("next", self)
 
+            def seek(self, partition: Any, offset: int) -> Any:
+                return does("seek", self)
+
             def unsubscribe(self) -> Any:
                 return does("unsubscribe", self)
 

@@ -26,8 +26,8 @@ _VARYING = (
     (re.compile(r"\b1[67]\d{11}\b"), "TIME"),
     (re.compile(r"\b\d+\.\d+(?= ?(s|ms|sec|seconds)\b)"), "DURATION"),
     (re.compile(r"(?<=generation_id=)\d+"), "GENERATION"),
-    # The recorder's consumer is a subclass, and Python names a subclass without its module in these errors.
-    (re.compile(r"'cimpl\.Consumer' object"), "'Consumer' object"),
+    # The recorder's classes are subclasses, and Python names a subclass without its module in these errors.
+    (re.compile(r"'cimpl\.(Consumer|Producer)' object"), r"'\1' object"),
 )
 """What differs between two runs of the same."""
 _SET = re.compile(r"\{TopicPartition\([^{}]*\)\}")
