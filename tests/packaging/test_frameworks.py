@@ -1,0 +1,48 @@
+"""The page of frameworks says what its kept histories show: each is judged again."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.history import History
+from kafka_assignors.integration.report.service_view import service_view
+from kafka_assignors.integration.scenario import SCENARIOS
+from tests.support.pages import PAGES
+from tests.support.places import ROOT
+
+FOLDER = ROOT / "docs" / "histories" / "frameworks"
+LINK = re.compile(r"\[[^]]+\]\(histories/frameworks/([^)]+)\)")
+ROWS = {
+    link[1]: row.replace("**", "").strip("| ").split(" | ")
+    for row in PAGES["docs/frameworks.md"].splitlines()
+    if row.startswith("| ") and (link := LINK.search(row))
+}
+"""File name of a kept history -> the cells of its row."""
+
+
+def test_every_kept_history_has_a_row() -> None:
+    assert sorted(ROWS) == sorted(path.name for path in FOLDER.glob("*"))
+    assert len(ROWS) >= 2
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_kept_history_shows_what_its_row_says(name: str, tmp_path: Path) -> None:
+    with tarfile.open(FOLDER / name) as kept:
+        kept.extractall(tmp_path, filter="data")
+    history = History.load(tmp_path)
+
+    _, _, scenario, records, lost, several, stop, value = ROWS[name]
+    verdict, view = check(history, SCENARIOS[scenario.strip("`")].require), service_view(history)
+
+    broken = ", ".join(sorted({violation.law for violation in verdict.violations}))
+    shown = f"false: {broken}" if broken else "true" if verdict.value else "unknown"
+    longest_s = verdict.measures["longest_gap_ms"] / 1000
+    assert f"`{name.split('.')[1]}`" == scenario
+    assert (records, lost, several) == (f"{view.sent:,}", f"{view.without_output:,}", f"{view.several_outputs:,}")
+    assert stop.startswith(f"{longest_s:.1f} s")
+    assert value == shown
