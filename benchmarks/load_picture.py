@@ -10,10 +10,10 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH, _HEIGHT, _TOP, _GROUND = 900, 330, 56, 270
-_COLOURS = ("#0072b2", "#e69f00", "#009e73")  # as in the report: Okabe-Ito
+_COLOURS = ("#0072b2", "#96690a", "#00805a")  # blue, orange and green as in the report, darker for white text
 _BAR_PX, _STEP_PX = 56, 84  # of a member with capacity 1; twice the capacity is twice as wide
 _STYLE = (
-    "rect.back{fill:#fff} text{fill:#222;font-size:13px} text.in{fill:#fff;font-size:12px} text.dim{fill:#667}"
+    "rect.back{fill:#fff} text{fill:#222;font-size:13px} text.in{fill:#fff;font-size:12px} text.dim{fill:#5a6070}"
     " .free{fill:#f2f5fa;stroke:#667;stroke-dasharray:4 3} .ground{stroke:#333}"
     " .bound{stroke:#c0252b;stroke-dasharray:6 4}"
 )

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from kafka_assignors.integration.broker import start_broker
@@ -37,6 +38,15 @@ COMMANDS = (
     "kafka-assignors vote billing -b localhost:9092 --to cooperative-sticky",
 )
 _WIDTH, _HEIGHT = 110, 40
+# As Rich's theme for pictures, but lighter where its text has a contrast below 4.5: dimmed, red, blue and magenta.
+_THEME = TerminalTheme(
+    (41, 41, 41),
+    (217, 220, 218),
+    [
+        (150, 153, 160), (228, 110, 115), (152, 168, 75), (208, 179, 68),
+        (116, 160, 200), (184, 148, 190), (104, 160, 179), (217, 220, 218),
+    ],
+)  # fmt: skip
 _LIMIT_S = 60
 _TYPED_S = 0.04
 """Seconds that a character takes to be typed: only the player shows it."""
@@ -140,7 +150,7 @@ def drawn(cast: str) -> str:
     """The picture of a cast: no script, no font and nothing else from elsewhere."""
     console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.from_ansi(screen(cast)), soft_wrap=True)
-    svg = console.export_svg(title="kafka-assignors", unique_id="session")
+    svg = console.export_svg(title="kafka-assignors", theme=_THEME, unique_id="session")
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
     return re.sub(r"<!-- Generated with .*? -->\s*", "", svg)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
 from markupsafe import Markup
 
-from kafka_assignors.drawing import colours, escaped, legend, short
+from kafka_assignors.drawing import axis_time, colours, escaped, legend, short
 from kafka_assignors.history.departures import UNPROVEN
 
 WIDTH = 980
@@ -69,7 +70,7 @@ def bars(loads: Sequence[float], hot: Mapping[int, float], what: str, height: in
         if any(parts):
             out.append(f'<path class="hot" d="{_steps(parts, left, step, base, scale)}"/>')
     y = base - mean * scale
-    out.append(f'<line class="mark" x1="{left}" x2="{WIDTH - left}" y1="{y:.1f}" y2="{y:.1f}"/>')
+    out.append(f'<line class="mean" x1="{left}" x2="{WIDTH - left}" y1="{y:.1f}" y2="{y:.1f}"/>')
     fullest = max(range(len(loads)), key=loads.__getitem__, default=0)
     anchor = "start" if fullest < len(loads) / 2 else "end"
     at = left + (fullest + (0 if anchor == "start" else 1)) * step
@@ -87,7 +88,7 @@ def over_time(values: Sequence[float], labels: Sequence[str], what: str, height:
     base, most = height - 16, max(values, default=0)
     scale = (base - 6) / most if most else 0
     step = (WIDTH - 8) / max(1, len(values))
-    out = [_open(height, f"{what} over time"), f'<path class="area" d="{_steps(values, 4, step, base, scale)}"/>']
+    out = [_open(height, f"{what} over time"), f'<path class="bar" d="{_steps(values, 4, step, base, scale)}"/>']
     if len(values) <= 240:
         for i, (value, label) in enumerate(zip(values, labels, strict=True)):
             tip = escaped(f"{label}: {value:,.0f} {what}")
@@ -117,10 +118,10 @@ def lines(rules: Mapping[str, Sequence[tuple[int, float]]], height: int = 220) -
     colour = colours(rules)
     key, low = legend(((f'fill="{shade}"', rule) for rule, shade in colour.items()), WIDTH, height)
     out = [_open(low, "fullest / mean partition per partition count"), *key]
-    for value in (1.0, (1 + most) / 2, most):
+    for value in range(1, floor(most) + 1, max(1, ceil((most - 1) / 4))):
         y = place(counts[0], value)[1]
         out.append(f'<line class="grid" x1="{left}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        out.append(f'<text class="dim" x="0" y="{y + 4:.1f}">{value:.2f}</text>')
+        out.append(f'<text class="dim" x="0" y="{y + 4:.1f}">{value:,}</text>')
     for n in counts:
         x = place(n, 1)[0]
         out.append(f'<text class="dim" x="{x:.1f}" y="{height - 4}" text-anchor="middle">{n}</text>')
@@ -158,7 +159,7 @@ def timeline(intervals: Sequence[DrawnInterval], colour: Mapping[str, str], mark
                 f"{iv.topic}-{iv.partition} at {iv.member}: {(iv.start_ns - start) / 1e9:.3f} s to "
                 f"{(iv.end_ns - start) / 1e9:.3f} s, then {iv.end_kind}"
             )
-            pale = ' fill-opacity="0.35"' if iv.source == "coordlog" else ""
+            pale = f' fill-opacity="0.35" stroke="{colour[iv.member]}"' if iv.source == "coordlog" else ""
             out.append(
                 f'<rect x="{left:.1f}" y="{y + 1:.1f}" width="{wide:.1f}" height="{tall:.1f}" rx="2" '
                 f'fill="{colour[iv.member]}"{pale}><title>{escaped(tip)}</title></rect>'
@@ -214,20 +215,9 @@ def _seconds(start: int, end: int, x: Callable[[int], float], y: float) -> Itera
     ticks = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400, 604800, 1e12)
     tick = next(s for s in ticks if seconds / s <= 11)
     for k in range(int(seconds / tick) + 1):
-        at = x(start + int(k * tick * 1e9))
-        yield f'<text class="dim" x="{at:.1f}" y="{y:.0f}">{span(k * tick, tick)}</text>'
-
-
-def span(seconds: float, tick: float) -> str:
-    """A time on an axis, in the largest unit in which all multiples of its tick are whole.
-
-    >>> span(70, 10), span(90, 30), span(600, 300), span(3600, 900), span(14400, 14400), span(0.5, 0.5)
-    ('70 s', '90 s', '10 min', '60 min', '4 h', '0.5 s')
-    """
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if tick >= size:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds:g} s"
+        at, label = x(start + int(k * tick * 1e9)), axis_time(k * tick, tick)
+        anchor = ' text-anchor="end"' if at + 7 * len(label) > WIDTH else ""
+        yield f'<text class="dim" x="{at:.1f}" y="{y:.0f}"{anchor}>{label}</text>'
 
 
 def _steps(values: Sequence[float], left: float, step: float, base: float, scale: float) -> str:

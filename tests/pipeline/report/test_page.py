@@ -181,7 +181,7 @@ def test_bars_are_the_loads() -> None:
 
     assert re.findall(r'class="bar".*?height="([\d.]+)"', drawn) == ["33.3", "100.0", "0.0", "66.7"]
     assert re.findall(r'class="hot".*?height="([\d.]+)"', drawn) == ["50.0"]
-    assert re.findall(r'class="mark".*?y1="([\d.]+)"', drawn) == ["68.0"]  # 15 of 30, from the base at 118
+    assert re.findall(r'class="mean".*?y1="([\d.]+)"', drawn) == ["68.0"]  # 15 of 30, from the base at 118
     assert "partition 1: 30" in drawn
 
 
@@ -214,6 +214,8 @@ def test_a_timeline_is_to_scale_and_frames_what_two_owned() -> None:
 def test_ticks_are_whole_numbers_of_one_unit(seconds: int, labels: list[str]) -> None:
     drawn = str(svg.timeline([svg.DrawnInterval("t", 0, "a", 0, seconds * 10**9, "open", 0.0)], colours(["a"]), []))
     assert re.findall(r'<text class="dim"[^>]*>([\d.]+ (?:s|min|h|d))</text>', drawn) == labels
+    last = re.findall(rf'<text class="dim" x="([\d.]+)"[^>]*text-anchor="end">{labels[-1]}<', drawn)
+    assert last == [f"{svg.WIDTH - 6:.1f}"], "it ends where the axis ends, and is not cut off"
 
 
 def test_lines_are_to_scale_and_each_has_its_colour() -> None:
@@ -223,6 +225,7 @@ def test_lines_are_to_scale_and_each_has_its_colour() -> None:
         [float(y) for y in re.findall(r",([\d.]+)", points)] for points in re.findall(r'points="([^"]+)"', drawn)
     )
     assert java[0] == sticky[0] == 202
+    assert re.findall(r'x="0" y="[\d.]+">([^<]*)</text>', drawn) == ["1", "2", "3"], "ticks in whole units"
     assert java[0] - java[1] == 2 * (sticky[0] - sticky[1])
     assert len(set(re.findall(r'stroke="(#\w+)"', drawn))) == 2
 
