@@ -26,6 +26,7 @@ def judged(ran: ScenarioRun) -> GroupResult:
         gave_up=ran.gave_up,
         work=work_views(history).get(ran.group),
         replicas=replicas_of(history, ran.group),
+        group=ran.group,
     )
 
 

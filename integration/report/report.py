@@ -14,16 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_assignors.drawing import PAGE, STYLE, shown
-from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import GenerationCommittedBody, StepBody
+from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.bodies import StepBody
 from kafka_assignors.output import printable
 
 from ..checker import LAWS, Interval, Verdict, laws
 from ..checker.laws.told import description
+from ..checker.ledger import GroupRecord, RunRecord
 from ..checker.rebalance_costs import STATES
 from ..history import History
 from .replicas_view import Replica, killed_lines, replicas_of
-from .side_by_side import Row, compared, result_words, row_of
+from .side_by_side import Row, compared, reasons, result_words, row_of
 from .timeline_svg import axis_of, svg
 from .timeline_view import TimelineView, timeline_views
 from .work_svg import svg as work_svg
@@ -100,9 +101,31 @@ class StepRow:
         return ", ".join(f"{m}: {sum(map(len, t.values()))}" for m, t in sorted(self.owned.items()))
 
 
+class StepLine(NamedTuple):
+    """A step in the table: its number on the timeline (None: it has no name), its rest and cost if it became stable."""
+
+    number: int | None
+    name: str
+    step: StepRow | None
+    cost: Mapping[str, Any] | None
+
+
+class Changes(NamedTuple):
+    """What changed in a group, in some of its steps or in all."""
+
+    downtime_ms: float
+    generations: int
+    rebalances: int
+    moves: int
+
+
 @dataclass(frozen=True)
 class GroupResult:
-    """The played and judged scenario of one group. `gave_up`: why it stopped early; empty if it finished."""
+    """The played and judged scenario of one group.
+
+    `gave_up`: why it stopped early; empty if it finished. `group`: its name in the history, which may have others, too;
+    empty if it is the only one.
+    """
 
     title: str
     about: str
@@ -114,6 +137,16 @@ class GroupResult:
     gave_up: str = ""
     work: WorkView | None = None
     replicas: tuple[Replica, ...] = ()
+    group: str = ""
+
+    @property
+    def measures(self) -> Mapping[str, Any]:
+        """The measures of its verdict; steps, generations and rebalances are those of this group alone."""
+        measures = self.verdict.measures
+        if not self.group:
+            return measures
+        names = "steps", "generations", "rebalances"
+        return {**measures, **{name: [row for row in measures[name] if row["group"] == self.group] for name in names}}
 
     @property
     def assignor(self) -> str:
@@ -141,10 +174,66 @@ class GroupResult:
         return work_svg(self.work, axis_of(self.timeline))
 
     @property
-    def costs(self) -> list[Mapping[str, Any] | None]:
-        """The cost of each step; None if the history lacks it."""
-        by_rest = {(row["name"], row["generation"]): row for row in self.verdict.measures["steps"]}
-        return [by_rest.get((step.name, step.generation)) for step in self.steps]
+    def rebalances(self) -> list[Mapping[str, Any]]:
+        """The rebalances: without the end of the group, and without generations that were written again."""
+        return [row for row in self.measures["rebalances"] if row["members"] and not row["rewritten"]]
+
+    @property
+    def step_lines(self) -> list[StepLine]:
+        """All steps in order, by their numbers on the timeline; also those that never became stable."""
+        by_rest = {(row["name"], row["generation"]): row for row in self.measures["steps"]}
+        begun = (
+            []
+            if self.timeline is None
+            else [(number, mark.title) for number, mark in enumerate(self.timeline.steps, 1)]
+        )
+        lines: list[StepLine] = []
+        for step in self.steps:
+            cost = by_rest.get((step.name, step.generation))
+            before = next((i for i, (_, name) in enumerate(begun) if name == step.name), None)
+            if before is None:
+                lines.append(StepLine(None, step.name, step, cost))
+                continue
+            lines += [StepLine(number, name, None, None) for number, name in begun[:before]]
+            lines.append(StepLine(begun[before][0], step.name, step, cost))
+            begun = begun[before + 1 :]
+        return lines + [StepLine(number, name, None, None) for number, name in begun]
+
+    @property
+    def whole(self) -> Changes:
+        """All that changed in the group."""
+        rows = self.rebalances
+        return Changes(
+            sum(self.timeline.downtime_ms) if self.timeline else 0.0,
+            len({number for row in rows for number in row["generations"]}),
+            len(rows),
+            sum(row["moved"] for row in rows),
+        )
+
+    @property
+    def outside(self) -> Changes | None:
+        """What changed in no step that became stable; None: nothing."""
+        costs = [line.cost for line in self.step_lines if line.cost]
+        whole = self.whole
+        inside = (sum(cost[name] for cost in costs) for name in Changes._fields)
+        rest = Changes(*(total - part for total, part in zip(whole, inside, strict=True)))
+        return rest if any(rest[1:]) or rest.downtime_ms >= 1 else None
+
+    @property
+    def counts(self) -> str:
+        """How many steps, rebalances, generations and acknowledged records there were."""
+        lines = [line for line in self.step_lines if line.name]
+        stable = sum(line.step is not None for line in lines)
+        whole, records = self.whole, sum(self.timeline.records) if self.timeline else 0
+        return (
+            f"{_number(len(lines), 'step')}{f', of which {stable} became stable' if stable < len(lines) else ''}, "
+            f"{_number(whole.rebalances, 'rebalance')} in {_number(whole.generations, 'generation')}, "
+            f"{_number(records, 'acknowledged record')}"
+        )
+
+
+def _number(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -176,6 +265,28 @@ class Report:
         return result_words(self.groups, () if self.placement_verdict is None else (self.placement_verdict,))
 
     @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts of the groups, and of the records without a group."""
+        return [*(group.verdict for group in self.groups), *filter(None, (self.placement_verdict,))]
+
+    @property
+    def words(self) -> str:
+        """What happened, as a sentence: of one verdict its laws and what was played, of several how many hold."""
+        values = [verdict.value for verdict in self.verdicts]
+        if len(values) == 1:
+            return "; ".join([self.verdicts[0].words, *(group.counts for group in self.groups)])
+        if values and all(values):
+            return f"all {len(values)} verdicts are true"
+        words = {True: "true", False: "false", None: "unknown"}
+        counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
+        return f"{len(values)} verdicts: {counts}" if values else "nothing was judged"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the verdict isn't true, a sentence each; the first few, and how many more there are."""
+        return reasons(self.groups, self.placement_verdict)
+
+    @property
     def rows(self) -> list[Row]:
         """The assignors that played one scenario, side by side."""
         return compared(self.groups)
@@ -183,52 +294,49 @@ class Report:
 
 def told_groups(history: History, verdict: Verdict) -> tuple[GroupResult, ...]:
     """A kept history's groups as results, without the scenario; each has the verdict of the whole history."""
-    drawn, works = timeline_views(history), work_views(history)
+    drawn, works, records = timeline_views(history), work_views(history), RunRecord.of(history).groups
     return tuple(
         GroupResult(
             group,
             "",
-            _kept_steps(group, history, verdict),
+            _kept_steps(records[group], verdict),
             verdict,
             (),
             timeline=timeline,
             work=works[group],
             replicas=replicas_of(history, group),
+            group=group,
         )
         for group, timeline in drawn.items()
     )
 
 
-def _kept_steps(group: str, history: History, verdict: Verdict) -> tuple[StepRow, ...]:
+def _kept_steps(record: GroupRecord, verdict: Verdict) -> tuple[StepRow, ...]:
     owned: dict[int, dict[str, dict[str, list[int]]]] = {}
     protocol: dict[int, str] = {}
+    for generation in record.generations:
+        protocol[generation.number], members = generation.protocol, owned.setdefault(generation.number, {})
+        members.clear()  # a generation may be written again
+        for member_id, tps in generation.assigned.items():
+            topics = members.setdefault(generation.names[member_id], {})
+            for tp in sorted(tps):
+                topics.setdefault(tp.topic, []).append(tp.partition)
     begins: dict[tuple[str, int], int] = {}
     named: Event[StepBody] | None = None
-    for event in history.events:
-        if event.group != group:
-            continue
-        if is_of(event, GenerationCommittedBody):
-            number = event.body.generation
-            protocol[number], owned[number] = event.body.protocol or "", {}
-            for row in event.body.members:
-                topics = owned[number].setdefault(row.client_id, {})
-                for tp in row.assigned:
-                    topics.setdefault(tp.topic, []).append(tp.partition)
-        elif is_of(event, StepBody):
-            if event.body.name == "stable" and event.body.generation is not None:
-                began = event if named is None else named
-                name = "" if named is None else named.body.name
-                begins[name, event.body.generation] = began.mono_ns
-                named = None
-            elif event.body.name not in STATES:
-                named = event
+    for event in record.events.of(StepBody):
+        if event.body.name == "stable" and event.body.generation is not None:
+            began = event if named is None else named
+            begins["" if named is None else named.body.name, event.body.generation] = began.mono_ns
+            named = None
+        elif event.body.name not in STATES:
+            named = event
     return tuple(
         StepRow(
             row["name"], row["generation"], protocol.get(row["generation"], ""), owned.get(row["generation"], {}),
             row["moves"], (row["ms"] or 0) / 1000, begins.get((row["name"], row["generation"]), 0),
         )
         for row in verdict.measures["steps"]
-        if row["group"] == group
+        if row["group"] == record.group
     )  # fmt: skip
 
 
@@ -272,7 +380,7 @@ def render_html(report: Report) -> str:
     )
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     environment.globals.update(
-        law_rows=law_rows, says=_says(), description=description, killed_lines=killed_lines, zip=zip,
+        law_rows=law_rows, says=_says(), description=description, killed_lines=killed_lines,
         style=Markup(STYLE + PAGE),
     )  # fmt: skip
     page: str = environment.from_string(template).render(report=report)
@@ -320,7 +428,7 @@ def side_by_side(rows: Sequence[Row]) -> Table:
 
 def cost_table(row: Row) -> Table:
     """What one group's changes cost, a figure per line."""
-    table = Table("the running group, without kills", "", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table("the running group", "", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for head, cell in COLUMNS:
         table.add_row(head, cell(row))
     return table

@@ -19,6 +19,8 @@ class Judged(Protocol):
     def assignor(self) -> str: ...  # noqa: D102
     @property
     def verdict(self) -> Verdict: ...  # noqa: D102
+    @property
+    def measures(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
 class Row(NamedTuple):
@@ -28,11 +30,10 @@ class Row(NamedTuple):
         downtime_ms: Time without an owner, summed over partitions (partition·ms), in steps of the running group without
             a kill.
         stop_ms: The longest of these times.
-        generations: Of these steps.
         delays_ms: `checker.delays.spread` of the records that were sent during these steps.
         killed_ms: The same as `downtime_ms` in steps with a kill, which contain a session timeout; None: nobody was
             killed.
-        rebalances: Of these steps and those with a kill, as are the next four; the group's start does not count.
+        generations: Of these steps and those with a kill, as are the next five; the group's start does not count.
         moves: Partitions that went from one member to another.
         least: The fewest moves that these rebalances need; None if a step doesn't tell it.
         needless: Needless moves; None if a step doesn't tell them.
@@ -45,9 +46,9 @@ class Row(NamedTuple):
     value: bool | None
     downtime_ms: float
     stop_ms: float
-    generations: int
     delays_ms: Mapping[str, float]
     killed_ms: float | None
+    generations: int
     rebalances: int
     moves: int
     least: int | None
@@ -58,7 +59,7 @@ class Row(NamedTuple):
 
 def row_of(group: Judged) -> Row:
     """The sums of a group's steps."""
-    steps: Sequence[Mapping[str, Any]] = group.verdict.measures["steps"]
+    steps: Sequence[Mapping[str, Any]] = group.measures["steps"]
     killed = [step["stop_ms"] for step in steps if step["killed"]]
     planned = [step for step in steps if not (step["killed"] or step["first"])]
     running = [step for step in steps if not step["first"]]
@@ -70,9 +71,9 @@ def row_of(group: Judged) -> Row:
         group.verdict.value,
         sum(step["downtime_ms"] for step in planned),
         max((step["stop_ms"] for step in planned), default=0.0),
-        sum(step["generations"] for step in planned),
-        group.verdict.measures["delays_ms"],
+        group.measures["delays_ms"],
         max(killed, default=None),
+        sum(step["generations"] for step in running),
         sum(step["rebalances"] for step in running),
         sum(step["moves"] for step in running),
         None if None in needed else sum(needed),
@@ -109,6 +110,24 @@ def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> 
         lower_bound = f" of at least {min(least)}" if len(least) == len(rows) else ""
         phrases.append((None, f"moves {' / '.join(str(row.moves) for row in rows)}{lower_bound}"))
     return phrases
+
+
+_REASONS = 5
+"""Reasons at the top of a page; all are further below."""
+
+
+def reasons(groups: Sequence[Judged], records: Verdict | None = None) -> list[str]:
+    """Why verdicts aren't true: first what is broken, then what is unknown. `records`: the verdict without a group.
+
+    With several verdicts, a reason begins with the title of its group.
+    """
+    several = len(groups) + (records is not None) > 1
+    named = [(f"{group.title}: " if several else "", group.verdict) for group in groups]
+    named += [("records: " if several else "", records)] if records is not None else []
+    every = [f"{name}{violation.message}" for name, verdict in named for violation in verdict.violations]
+    every += [f"{name}unknown: {reason}" for name, verdict in named for reason in verdict.unknown]
+    more = len(every) - _REASONS
+    return [*every[:_REASONS], f"and {more:,} more, below"] if more > 0 else every
 
 
 def _count(

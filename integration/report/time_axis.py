@@ -13,6 +13,7 @@ IDLE_S = 2.5
 """A longer time in which nothing changes is cut, unless it is a small share of the whole."""
 _IDLE_SHARE = 0.08
 _KEPT_S = 0.5  # of an idle time, at each of its edges
+_WHOLE_S = 2.0
 CUT_PX = 12.0
 
 
@@ -67,11 +68,16 @@ class TimeAxis:
             px += inside * (CUT_PX - left_out * self.px_per_s)
         return px
 
+    @property
+    def tick_s(self) -> float:
+        """Seconds between two labels: whole seconds, unless less than two are drawn."""
+        parts = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+        steps = (*(parts if self.drawn_s < _WHOLE_S else ()), 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 86400, 1e9)
+        return next(s for s in steps if self.drawn_s / s <= 12)
+
     def ticks(self) -> list[float]:
-        """Round seconds for labels, outside the cuts."""
-        steps = (0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 1e9)
-        step = next(s for s in steps if self.drawn_s / s <= 12)
-        edges = [0.0, *(edge for cut in self.cuts for edge in cut), self.seconds]
+        """Moments for labels, outside the cuts."""
+        step, edges = self.tick_s, [0.0, *(edge for cut in self.cuts for edge in cut), self.seconds]
         # Only what is drawn is walked: a cut may be of any length.
         candidates = (
             k * step

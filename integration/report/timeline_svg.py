@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from kafka_assignors.drawing import colours, escaped, legend, short
+from kafka_assignors.drawing import axis_time, colours, escaped, legend, short
 
 from .time_axis import CUT_PX, TimeAxis
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
@@ -101,7 +101,7 @@ def _cuts(axis: TimeAxis, top: int, bottom: int) -> list[str]:
             f"<title>{title}</title></rect>"
         )
         out += [
-            f'<line class="topic" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>' for x in (left, left + CUT_PX)
+            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>' for x in (left, left + CUT_PX)
         ]
     return out
 
@@ -109,7 +109,7 @@ def _cuts(axis: TimeAxis, top: int, bottom: int) -> list[str]:
 def _seconds(axis: TimeAxis, y: int) -> list[str]:
     """Labels of the axis, and of its cuts; a label that would touch another one is left out."""
     middles = [(axis.x(cut.from_s) + CUT_PX / 2, f"{cut.to_s - cut.from_s:.0f} s cut") for cut in axis.cuts]
-    wanted = [*middles, *((axis.x(at), f"{at:g} s") for at in axis.ticks())]
+    wanted = [*middles, *((axis.x(at), axis_time(at, axis.tick_s)) for at in axis.ticks())]
     taken: list[tuple[float, float]] = []
     out = []
     for at, label in wanted:

@@ -8,11 +8,11 @@ from itertools import groupby
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import AckBody, FaultBody, GenerationCommittedBody, StepBody
+from kafka_assignors.history.events.bodies import AckBody, FaultBody, StepBody
 from kafka_assignors.history.timeline import Interval, Span
 
 from ..checker.laws.excuses import Excuses, excuses, zombie_of
-from ..checker.ledger import GroupRecord, RunRecord
+from ..checker.ledger import Generation, GroupRecord, RunRecord
 from ..checker.rebalance_costs import STATES, gaps
 from ..history import History
 
@@ -59,7 +59,7 @@ class TimelineView:
         rows: Topic-partitions, sorted; includes those that nobody ever owned.
         bars: In drawing order; later bars cover earlier ones.
         steps: Starts of named steps; labels are their numbers, from 1.
-        generations: Committed generations; labels are their numbers.
+        generations: Committed generations, or targets of the broker (KIP-848); labels are their numbers.
         faults: Each with its target and duration.
         downtime_ms: Time without an owner per row (`costs.gaps`).
         records: Acknowledged records per row.
@@ -89,6 +89,8 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     steps = [e for e in events if is_of(e, StepBody) and e.body.name not in STATES]
     begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
     end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps] + [gap.until_ns for gap in without])
+    # While members end, one after another, there may be more generations.
+    last = max([end, *(generation.event.mono_ns for generation in record.generations)])
     rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
     row_of = {tp: i for i, tp in enumerate(rows)}
 
@@ -113,14 +115,13 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     acked = Counter(e.body.tp for e in others if is_of(e, AckBody))
     return TimelineView(
         rows,
-        (end - begin) / 1e9,
+        (last - begin) / 1e9,
         tuple(sorted({span.interval.member for span in its})),
         tuple(sorted(bars, key=lambda bar: order.index(bar.kind))),
         tuple(Mark(s(e.mono_ns), str(i), e.body.name) for i, e in enumerate(steps, start=1)),
         tuple(
-            Mark(max(0.0, s(e.mono_ns)), str(e.body.generation), _of_generation(e.body))
-            for e in events
-            if is_of(e, GenerationCommittedBody) and e.body.members and e.mono_ns <= end
+            Mark(max(0.0, s(generation.event.mono_ns)), str(generation.number), _of_generation(generation))
+            for generation in record.generations
         ),
         tuple(
             Mark(s(from_ns), label, f"{label}: {s(from_ns):.2f} s to {s(to_ns):.2f} s", s(to_ns))
@@ -174,9 +175,9 @@ def _faults(events: list[Event], last_ns: int) -> list[tuple[str, int, int]]:
     return sorted((label, begin, max(end, begin + wide)) for label, begin, end in intervals)
 
 
-def _of_generation(body: GenerationCommittedBody) -> str:
-    members = ", ".join(sorted(row.client_id for row in body.members))
-    return f"generation {body.generation}: {body.protocol or ''}, members {members}"
+def _of_generation(generation: Generation) -> str:
+    members = ", ".join(sorted(generation.names.values()))
+    return f"generation {generation.number}: {generation.protocol}, members {members}"
 
 
 def _description(interval: Interval) -> str:

@@ -13,9 +13,9 @@ from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import ConsumeBody, GenerationCommittedBody
+from kafka_assignors.history.events.bodies import ConsumeBody
 
-from ..checker.ledger import GroupRecord, RunRecord
+from ..checker.ledger import Generation, GroupRecord, RunRecord
 from ..history import History
 
 WEIGHTED = "weighted"
@@ -79,9 +79,12 @@ def _work_view(history: History, record: GroupRecord) -> WorkView:
     steps = [e.mono_ns for e in events if e.kind == "step"]
     begin = min([s.interval.start_ns for s in record.spans] + steps)
     end = max([s.interval.end_ns for s in record.spans] + steps)
-    committed = (e for e in events if is_of(e, GenerationCommittedBody))
-    generations = [e for e in committed if e.body.members and e.mono_ns <= end]
-    weights = [(e.mono_ns, topic_weights) for e in generations if (topic_weights := _weights(record, e))]
+    generations = [generation for generation in record.generations if generation.event.mono_ns <= end]
+    weights = [
+        (generation.event.mono_ns, topic_weights)
+        for generation in generations
+        if (topic_weights := _weights(record, generation))
+    ]
     owned = list(_owned(record, [at for at, _ in weights], end))
     counts = [(from_ns, to_ns, {m: float(len(tps)) for m, tps in of.items()}) for from_ns, to_ns, of in owned]
     if weights:
@@ -99,7 +102,7 @@ def _work_view(history: History, record: GroupRecord) -> WorkView:
         "weights" if weights else "records/s",
         tuple(Stretch(s(from_ns), s(to_ns), of) for from_ns, to_ns, of in counts),
         tuple(Stretch(s(from_ns), s(to_ns), of) for from_ns, to_ns, of in work),
-        tuple(max(0.0, s(e.mono_ns)) for e in generations),
+        tuple(max(0.0, s(generation.event.mono_ns)) for generation in generations),
         _balance(*rests[0], counts, work) if rests else None,
         _balance(*rests[-1], counts, work) if rests else None,
     )
@@ -126,9 +129,9 @@ Told = Mapping[str, tuple[Sequence["float | None"], float]]
 """topic -> the weight of each partition as members sent it, and the median for all others."""
 
 
-def _weights(record: GroupRecord, generation: Event[GenerationCommittedBody]) -> Told:
+def _weights(record: GroupRecord, generation: Generation) -> Told:
     """The weights that the members of a generation sent; empty if none did."""
-    if generation.body.protocol != WEIGHTED:
+    if generation.protocol != WEIGHTED:
         return {}
     try:
         sent = [
@@ -138,7 +141,7 @@ def _weights(record: GroupRecord, generation: Event[GenerationCommittedBody]) ->
     except ValueError:  # a member's bytes are damaged, which law A1 tells
         return {}
     topics = {topic for _, _, subscription in sent for topic in subscription.topics}
-    counts = {topic: record.count_of(topic, generation.mono_ns) for topic in topics}
+    counts = {topic: record.count_of(topic, generation.event.mono_ns) for topic in topics}
     known_counts = {topic: count for topic, count in counts.items() if count is not None}
     agreed, _ = strategies.strategy(WEIGHTED).agreed(sent, known_counts)
     agreed_weights: Mapping[str, Sequence[float | None]] = agreed.options.get("weights") or {}
@@ -195,9 +198,9 @@ def _rests(owned: Sequence[tuple[int, int, Owned]]) -> list[tuple[int, int]]:
     return [rest for rest in rests if rest[1] - rest[0] >= longest / 10]
 
 
-def _members(generations: Sequence[Event[GenerationCommittedBody]], at_ns: int) -> int:
+def _members(generations: Sequence[Generation], at_ns: int) -> int:
     """How many members the group has at a moment."""
-    return next((len(e.body.members) for e in reversed(generations) if e.mono_ns <= at_ns), 0)
+    return next((len(g.body.members) for g in reversed(generations) if g.event.mono_ns <= at_ns), 0)
 
 
 Stretches = Sequence["tuple[int, int, Values]"]

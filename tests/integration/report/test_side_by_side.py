@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from kafka_assignors.drawing import axis_time
 from kafka_assignors.integration.checker import LAWS, Violation, check
 from kafka_assignors.integration.report.report import (
     COLUMNS,
@@ -42,7 +43,8 @@ def test_the_kill_stands_apart_and_the_bound_beside_the_moves() -> None:
     assert row.killed_ms == killed["stop_ms"] > 0
     assert row.stop_ms == max(step["stop_ms"] for step in steps.values())
     assert row.downtime_ms == sum(step["downtime_ms"] for step in steps.values()) > row.stop_ms
-    assert row.generations == sum(step["generations"] for step in steps.values())
+    assert row.generations == sum(step["generations"] for step in (*steps.values(), killed))
+    assert row.rebalances == sum(step["rebalances"] for step in (*steps.values(), killed))
     assert row.moves == sum(step["moves"] for step in (*steps.values(), killed)) > start["moves"]
     assert row.least is not None
     assert 0 < row.least <= row.moves
@@ -80,7 +82,7 @@ def test_the_time_without_an_owner_is_the_first_column() -> None:
     assert [cell(group.row) for _, cell in COLUMNS][:2] == [area, longest]
     console = Console(width=250, record=True, file=io.StringIO())
     console.print(side_by_side([group.row]), cost_table(group.row))
-    compared_, alone = console.export_text().split("the running group, without kills")
+    compared_, alone = console.export_text().split("the running group")
     assert re.search(rf"cooperative-sticky +│ {area} +│ {longest} ", compared_)
     assert re.search(rf"^ *partition-ms without an owner +{area} *$", alone, re.MULTILINE)
     for groups in ((group,), (group, replace(group, title="two"))):
@@ -138,6 +140,23 @@ def test_idle_time_is_cut_and_the_rest_keeps_its_order() -> None:
     assert places == sorted(places)
     assert (places[0], places[-1]) == (0, pytest.approx(axis.px))
     assert TimeAxis.of(10, 100, range(11)).cuts == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (0.02, ["0 ms", "2 ms", "4 ms", "6 ms", "8 ms", "10 ms", "12 ms", "14 ms", "16 ms", "18 ms", "20 ms"]),
+        (1.5, [f"{ms:,} ms" for ms in range(0, 1501, 200)]),
+        (4, ["0 s", "1 s", "2 s", "3 s", "4 s"]),
+        (9.7, [f"{s} s" for s in range(10)]),
+        (700, [f"{minutes} min" for minutes in range(12)]),
+        (90_000, ["0 d", "1 d"]),
+    ],
+)
+def test_ticks_are_whole_numbers_of_one_unit(seconds: float, labels: list[str]) -> None:
+    axis = TimeAxis(seconds, 760.0)
+
+    assert [axis_time(at, axis.tick_s) for at in axis.ticks()] == labels
 
 
 def test_a_partition_that_nobody_owns_is_red_to_the_edge() -> None:
