@@ -67,7 +67,7 @@ tr.sum td { border-top:2px solid var(--line); font-weight:600; }
 .scroll { overflow-x:auto; background:linear-gradient(to right,var(--bg) 12px,transparent) 0 0/30px 100% no-repeat local,linear-gradient(to left,var(--bg) 12px,transparent) 100% 0/30px 100% no-repeat local,linear-gradient(to right,var(--dim),transparent) 0 0/9px 100% no-repeat,linear-gradient(to left,var(--dim),transparent) 100% 0/9px 100% no-repeat; }
 .wide::before { content:"↔ scroll sideways"; display:none; position:sticky; left:0; width:max-content; color:var(--dim); font-size:12px; }
 svg { display:block; max-width:none; margin:2px 0; } svg rect:hover { filter:brightness(1.2); }
-@media screen and (max-width:640px) { .wide::before { display:block; } } @media screen and (max-width:1130px) { .fixed::before { display:block; } }
+@media screen and (max-width:640px) { .wide::before { display:block; } } @media screen and (max-width:1175px) { .fixed::before { display:block; } }
 @media (max-width:640px) { body { padding:16px 12px 40px; font-size:14px; } h1 { font-size:21px; } h2 { font-size:18px; margin-top:32px; }
   .tiles { gap:8px; } .tile { padding:8px 12px; flex:1 1 120px; } .tile b { font-size:18px; white-space:normal; } th,td { padding-right:10px; } }
 @media print { body { max-width:none; padding:0; font-size:12px; -webkit-print-color-adjust:exact; print-color-adjust:exact; }

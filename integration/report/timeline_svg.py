@@ -11,12 +11,14 @@ from kafka_assignors.drawing import axis_time, colours, escaped, legend, short
 from .time_axis import CUT_PX, TimeAxis
 from .timeline_view import GAP, OVERLAP, OWNED, SHARED, ZOMBIE, Mark, TimelineView
 
-LABEL_PX, PLOT_PX = 118, 760
+LABEL_PX, PLOT_PX = 160, 760
 """Width of the column of names, and of the time axis."""
 _SIDE_PX = 86
 WIDTH_PX = LABEL_PX + PLOT_PX + 2 * (_SIDE_PX + 14) + 4
 _LANE_PX, _TALL_ROW_PX, _LOW_ROW_PX, _MANY_ROWS = 17, 16, 10, 40
 _LABEL_EVERY_PX, _NEAR_PX = 17, 30
+_LABEL = 25
+"""Characters of a row's name."""
 
 
 def svg(view: TimelineView, name: str) -> Markup:
@@ -54,7 +56,7 @@ def svg(view: TimelineView, name: str) -> Markup:
         topic = tp.topic
         size = "" if row_px == _TALL_ROW_PX else ' style="font-size:9px"'
         out.append(
-            f'<text x="0" y="{y + row_px - 4}"{size}>{escaped(short(row_label, 18))}'
+            f'<text x="0" y="{y + row_px - 4}"{size}>{escaped(short(row_label, _LABEL))}'
             f"<title>{escaped(row_label)}</title></text>"
         )
     for bar in view.bars:

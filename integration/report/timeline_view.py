@@ -89,8 +89,6 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     steps = [e for e in events if is_of(e, StepBody) and e.body.name not in STATES]
     begin = min([s.interval.start_ns for s in its] + [e.mono_ns for e in steps])
     end = max([s.interval.end_ns for s in its] + [e.mono_ns for e in steps] + [gap.until_ns for gap in without])
-    # While members end, one after another, there may be more generations.
-    last = max([end, *(generation.event.mono_ns for generation in record.generations)])
     rows = tuple(sorted({s.tp for s in its} | {gap.tp for gap in without}))
     row_of = {tp: i for i, tp in enumerate(rows)}
 
@@ -115,7 +113,7 @@ def _timeline_view(history: History, record: GroupRecord) -> TimelineView:
     acked = Counter(e.body.tp for e in others if is_of(e, AckBody))
     return TimelineView(
         rows,
-        (last - begin) / 1e9,
+        (end - begin) / 1e9,
         tuple(sorted({span.interval.member for span in its})),
         tuple(sorted(bars, key=lambda bar: order.index(bar.kind))),
         tuple(Mark(s(e.mono_ns), str(i), e.body.name) for i, e in enumerate(steps, start=1)),

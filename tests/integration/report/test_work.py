@@ -9,6 +9,7 @@ from kafka_assignors.core.wire.protocol import decode_subscription, encode_subsc
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.report.report import Report, render_html, told_groups
 from kafka_assignors.integration.report.work_view import WorkView, work_views
+from tests.support.histories.reconciled import Reconciled
 from tests.support.histories.story import Story
 from tests.support.wellformed import Wellformed
 
@@ -89,6 +90,16 @@ def test_a_member_without_a_partition_counts_in_the_mean() -> None:
     view = shown(Story("range", {"t": 2}).start("a", "b", "c").round().wait(1000).drain())
 
     assert view.members == ("a", "b")
+    assert view.after is not None
+    assert view.after.partitions == 1.5
+
+
+def test_so_does_one_in_a_group_whose_broker_assigns() -> None:
+    """KIP-848: three members, two partitions; each target of the broker is a generation."""
+    (view,) = work_views(Reconciled(2).join("a", "b", "c").reconcile().rest().wait(1000).drained().history).values()
+
+    assert view.members == ("a", "b")
+    assert len(view.generations) == 1
     assert view.after is not None
     assert view.after.partitions == 1.5
 

@@ -82,3 +82,4 @@ def test_a_page_without_findings_says_so_first_and_one_of_nothing_praises_nothin
     assert tiles(good)[0] == ("✓ none", "findings")
     assert lead(empty) == "There was nothing to judge."
     assert tiles(empty)[0] == ("–", "findings")
+    assert ('class="tile ok"' in good, 'class="tile ok"' in empty) == (True, False)
