@@ -224,7 +224,7 @@ class GroupResult:
         """How many steps, rebalances, generations and acknowledged records there were."""
         lines = [line for line in self.step_lines if line.name]
         stable = sum(line.step is not None for line in lines)
-        whole, records = self.whole, sum(self.timeline.records) if self.timeline else 0
+        whole, records = self.whole, sum(self.timeline.records) if self.timeline else self.measures["acked"]
         return (
             f"{_number(len(lines), 'step')}{f', of which {stable} became stable' if stable < len(lines) else ''}, "
             f"{_number(whole.rebalances, 'rebalance')} in {_number(whole.generations, 'generation')}, "
@@ -273,6 +273,10 @@ class Report:
     def words(self) -> str:
         """What happened, as a sentence: of one verdict its laws and what was played, of several how many hold."""
         values = [verdict.value for verdict in self.verdicts]
+        if self.placement_verdict is not None and self._astray:
+            values[-1] = False
+        if self.spark is not None:
+            values.append(all(holds for _, holds, _ in self.spark.checks))
         if len(values) == 1:
             return "; ".join([self.verdicts[0].words, *(group.counts for group in self.groups)])
         if values and all(values):
@@ -284,7 +288,14 @@ class Report:
     @property
     def reasons(self) -> list[str]:
         """Why the verdict isn't true, a sentence each; the first few, and how many more there are."""
-        return reasons(self.groups, self.placement_verdict)
+        others = [f"records of {row.partitioner} in {row.topic} are not where they were sent" for row in self._astray]
+        if self.spark is not None:
+            others += [f"Spark: not {label}: {detail}" for label, holds, detail in self.spark.checks if not holds]
+        return reasons(self.groups, self.placement_verdict, others)
+
+    @property
+    def _astray(self) -> list[PlacementRow]:
+        return [row for row in self.placements if not row.agree]
 
     @property
     def rows(self) -> list[Row]:

@@ -116,15 +116,16 @@ _REASONS = 5
 """Reasons at the top of a page; all are further below."""
 
 
-def reasons(groups: Sequence[Judged], records: Verdict | None = None) -> list[str]:
-    """Why verdicts aren't true: first what is broken, then what is unknown. `records`: the verdict without a group.
+def reasons(groups: Sequence[Judged], records: Verdict | None = None, others: Sequence[str] = ()) -> list[str]:
+    """Why verdicts aren't true: first what is broken, then `others`, then what is unknown.
 
-    With several verdicts, a reason begins with the title of its group.
+    `records`: the verdict without a group. With several verdicts, a reason begins with the title of its group.
     """
     several = len(groups) + (records is not None) > 1
     named = [(f"{group.title}: " if several else "", group.verdict) for group in groups]
     named += [("records: " if several else "", records)] if records is not None else []
     every = [f"{name}{violation.message}" for name, verdict in named for violation in verdict.violations]
+    every += others
     every += [f"{name}unknown: {reason}" for name, verdict in named for reason in verdict.unknown]
     more = len(every) - _REASONS
     return [*every[:_REASONS], f"and {more:,} more, below"] if more > 0 else every

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import LAWS, Verdict, check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.report.report import Report, render_html, told_groups
+from kafka_assignors.integration.report.report import PlacementRow, Report, SparkResult, render_html, told_groups
 from tests.support.histories import kept
 from tests.support.histories.story import Story, churn
 
@@ -214,6 +214,25 @@ def test_a_group_is_counted_by_itself() -> None:
 def _false(story: Story) -> Story:
     """b never tells that it gave up what a has now."""
     return story.drop("revoke_begin", member="b").drop("revoke_end", member="b")
+
+
+def test_of_several_verdicts_the_first_sentence_tells_how_many_hold_and_whose_do_not() -> None:
+    """Records that lie elsewhere, and Spark's differences, break no law; they are reasons too."""
+    true, broken = churn().history, _false(Story("range", {"t": 1}).start("b").round().start("a").round()).history
+    groups = [group for history in (true, broken) for group in told_groups(history, check(history))]
+    groups = [replace(group, title=title) for group, title in zip(groups, ("one", "two"), strict=True)]
+    astray = PlacementRow("sticky", "t", (1, 2), False)
+    spark = SparkResult((), (), (("placement = read-back", False, "9 and 8"), ("group_timeline", True, "")))
+    report = Report("demo", "", False, (), (astray,), groups[0].verdict, tuple(groups), spark)
+
+    assert report.words == "4 verdicts: 1 true, 3 false"
+    assert report.reasons == [
+        *(f"two: {violation.message}" for violation in groups[1].verdict.violations),
+        "records of sticky in t are not where they were sent",
+        "Spark: not placement = read-back: 9 and 8",
+    ]
+    assert Report("demo", "", True, (), groups=(groups[0], groups[0])).words == "all 2 verdicts are true"
+    assert Report("demo", "", None, ()).words == "nothing was judged"
 
 
 def _given_up(story: Story) -> None:
