@@ -266,8 +266,9 @@ class Report:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts of the groups, and of the records without a group."""
-        return [*(group.verdict for group in self.groups), *filter(None, (self.placement_verdict,))]
+        """The verdicts of the groups, and of the records without a group; one of a whole history is there once."""
+        every = [*(group.verdict for group in self.groups), *filter(None, (self.placement_verdict,))]
+        return [*{id(verdict): verdict for verdict in every}.values()]
 
     @property
     def words(self) -> str:
@@ -278,7 +279,9 @@ class Report:
         if self.spark is not None:
             values.append(all(holds for _, holds, _ in self.spark.checks))
         if len(values) == 1:
-            return "; ".join([self.verdicts[0].words, *(group.counts for group in self.groups)])
+            return "; ".join(
+                [self.verdicts[0].words, *(group.counts for group in self.groups if len(self.groups) == 1)]
+            )
         if values and all(values):
             return f"all {len(values)} verdicts are true"
         words = {True: "true", False: "false", None: "unknown"}

@@ -97,7 +97,7 @@ def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> 
     >>> result_words([])
     [(None, 'loss not judged'), (None, 'owners not judged')]
     """
-    every = [*(group.verdict for group in groups), *verdicts]
+    every = [*{id(verdict): verdict for verdict in (*(group.verdict for group in groups), *verdicts)}.values()]
     phrases = [
         _count(
             every, ("C3", "K1", "X1"), "lost", "records lost, doubled, or on another partition, in {} places", "loss"
@@ -121,9 +121,9 @@ def reasons(groups: Sequence[Judged], records: Verdict | None = None, others: Se
 
     `records`: the verdict without a group. With several verdicts, a reason begins with the title of its group.
     """
-    several = len(groups) + (records is not None) > 1
-    named = [(f"{group.title}: " if several else "", group.verdict) for group in groups]
-    named += [("records: " if several else "", records)] if records is not None else []
+    of_title = {id(group.verdict): (group.title, group.verdict) for group in groups}  # several may share a history
+    titled = [*of_title.values(), *([("records", records)] if records is not None else [])]
+    named = [(f"{title}: " if len(titled) > 1 else "", verdict) for title, verdict in titled]
     every = [f"{name}{violation.message}" for name, verdict in named for violation in verdict.violations]
     every += others
     every += [f"{name}unknown: {reason}" for name, verdict in named for reason in verdict.unknown]

@@ -204,8 +204,9 @@ def test_a_group_is_counted_by_itself() -> None:
     other.start("z").round()
     history = History([*one.history.events, *other.history.events])
 
-    page, _ = page_of(history)
+    page, verdict = page_of(history)
 
+    assert page.count(verdict.words) == 3, "the verdict of the whole once at the top, and at each group"
     first, second = [HEAD.findall(part)[0] for part in page.split("<h3>")[1:]]
     assert (first[0], first[2], first[3]) == ("4", "4", "4")
     assert (second[0], second[2], second[3]) == ("1", "1", "1")
@@ -223,7 +224,7 @@ def test_of_several_verdicts_the_first_sentence_tells_how_many_hold_and_whose_do
     groups = [replace(group, title=title) for group, title in zip(groups, ("one", "two"), strict=True)]
     astray = PlacementRow("sticky", "t", (1, 2), False)
     spark = SparkResult((), (), (("placement = read-back", False, "9 and 8"), ("group_timeline", True, "")))
-    report = Report("demo", "", False, (), (astray,), groups[0].verdict, tuple(groups), spark)
+    report = Report("demo", "", False, (), (astray,), replace(groups[0].verdict), tuple(groups), spark)
 
     assert report.words == "4 verdicts: 1 true, 3 false"
     assert report.reasons == [
@@ -231,12 +232,26 @@ def test_of_several_verdicts_the_first_sentence_tells_how_many_hold_and_whose_do
         "records of sticky in t are not where they were sent",
         "Spark: not placement = read-back: 9 and 8",
     ]
-    assert Report("demo", "", True, (), groups=(groups[0], groups[0])).words == "all 2 verdicts are true"
+    again = replace(groups[0], verdict=replace(groups[0].verdict))
+    assert Report("demo", "", True, (), groups=(groups[0], again)).words == "all 2 verdicts are true"
     assert Report("demo", "", None, ()).words == "nothing was judged"
 
 
 def _given_up(story: Story) -> None:
     story.tell("not_stable", waited_s=40, members=["a", "b"], due=[], generation=2, topics=story.topics)
+
+
+def test_two_groups_of_one_history_have_its_violations_once() -> None:
+    one = _false(Story("range", {"t": 1}).start("b").round().start("a").round())
+    other = Story("range", {"v": 2}, group="h").start("z").round()
+    page, verdict = page_of(History([*one.history.events, *other.history.events]))
+    double = sum(violation.law in ("O1", "O2") for violation in verdict.violations)
+
+    top = page[: page.index("Who owned what")]
+
+    assert double > 0
+    assert f"✗ {double} double owners" in top
+    assert re.findall(r"<li>(.*?)</li>", top) == [violation.message for violation in verdict.violations]
 
 
 def test_why_a_verdict_is_not_true_comes_first_and_its_reasons_are_counted() -> None:
