@@ -72,8 +72,8 @@ class TimeAxis:
     def tick_s(self) -> float:
         """Seconds between two labels: whole seconds, unless less than two are drawn."""
         parts = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-        steps = (*(parts if self.drawn_s < _WHOLE_S else ()), 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 86400, 1e9)
-        return next(s for s in steps if self.drawn_s / s <= 12)
+        whole = (1.0, 2, 5, 10, 20, 60, 120, 300, 600, 3600, 86400, 1e9)
+        return next(s for s in ((*parts, *whole) if self.drawn_s < _WHOLE_S else whole) if self.drawn_s / s <= 12)
 
     def ticks(self) -> list[float]:
         """Moments for labels, outside the cuts."""
