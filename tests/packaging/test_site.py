@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from kafka_assignors.pipeline import schema
+from tests.support.contrast import TEXT, contrast, rgb
 from tests.support.pages import PAGES
 from tests.support.places import ROOT
 
@@ -44,6 +45,19 @@ def test_the_index_of_the_search_is_a_script_too(tmp_path: Path) -> None:
     assert (tmp_path / "search" / "search_index.js").read_text("utf-8") == 'var __index = {"docs": []}'
     (shim,) = hooks["on_config"](config).extra["polyfills"]
     assert 'location.protocol === "file:"' in (ROOT / "docs" / shim).read_text("utf-8")
+
+
+def test_colours_of_the_dark_site_have_the_contrast_of_text_also_on_code() -> None:
+    """Material's own were measured in a browser; these replace those that are too dark."""
+    style = (ROOT / "docs" / "site.css").read_text("utf-8")
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    (slate,) = re.findall(r'scheme="slate"[^{]*\{(.*?)\}', style, re.DOTALL)
+    colours = re.findall(r"(#\w+);", slate)
+
+    assert config["extra_css"] == ["site.css"]
+    assert len(colours) == 3
+    code = rgb("#272a35")  # behind code, in the dark theme
+    assert [colour for colour in colours if contrast(rgb(colour), code) < TEXT] == []
 
 
 def test_the_page_of_tables_has_every_column() -> None:
