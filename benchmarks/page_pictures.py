@@ -24,7 +24,7 @@ HISTORY = HISTORIES / "ours.cooperative-sticky.0.tar.xz"
 COMPARED = ("range", "sticky", "cooperative-sticky")
 IMAGES = ROOT / "docs" / "img"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WINDOW, _COMPARED_WINDOW = "1180,1260", "1180,1050"
+_WINDOW, _COMPARED_WINDOW = "1320,1260", "1320,1050"
 _LIMIT_S = 120
 _LARGEST = 300_000  # bytes of a picture in the tree
 
