@@ -191,7 +191,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal, par
 
 def _is_deeper(value: Any) -> bool:
     level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [inner for node in level for inner in _within(node) if isinstance(inner, (dict, list))]
         if not level:
             return False
