@@ -5,11 +5,24 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import sys
 
 import pytest
 
-from tests.mutation.__main__ import EQUIVALENT, ROOT, files, population, timeless
-from tests.mutation.inplace import NotThereError, change, forked
+from tests.mutation import inplace
+from tests.mutation.__main__ import (
+    EQUIVALENT,
+    LEFT_OUT,
+    PACKAGE,
+    ROOT,
+    TESTS,
+    files,
+    fitting,
+    forget,
+    population,
+    timeless,
+)
+from tests.mutation.inplace import Case, NotThereError, change, forked, limit
 from tests.mutation.mutants import mutants, mutated
 
 SOURCE = '''"""A module's docstring."""
@@ -77,6 +90,61 @@ def test_code_knows_its_file_by_the_path_under_which_it_is_changed():
         parts = file.relative_to(ROOT).with_suffix("").parts
         module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
         assert module.__file__ == str(file)
+
+
+SOME = Case(PACKAGE / "history/timeline.py", mutants("a = 1")[0])
+
+
+def test_the_tests_are_there():
+    """Else none runs: a file that was moved ends every run of this program."""
+    tests = ROOT / "tests"
+    assert [test for test in TESTS if not (tests / test).is_file()] == []
+    left_out = [test.split("::") for test in LEFT_OUT]
+    assert [(file, name) for file, name in left_out if f"def {name}(" not in (tests / file).read_text("utf-8")] == []
+
+
+@pytest.mark.parametrize("took_s", [0, 10_000])
+def test_what_takes_as_long_as_without_a_change_is_not_killed_for_it(took_s):
+    """However long that is: a limit that can't be set would fail the fork, which counts as a test that noticed."""
+    assert [killed for _, killed in forked([SOME], lambda _: bool(limit(took_s)), 1)] == [False]
+
+
+def test_what_takes_much_longer_than_without_a_change_is_killed(monkeypatch):
+    monkeypatch.setattr(inplace, "MORE_S", 1)
+
+    assert [killed for _, killed in forked([SOME], endless, 1)] == [True]
+
+
+def endless(_):
+    limit(0)
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("file", "test", "fits"),
+    [
+        ("integration/history/read.py", "integration/history/test_history.py", True),
+        ("history/events/lines.py", "integration/history/test_hostile_files.py", True),
+        ("integration/checker/slack.py", "integration/history/test_integrity.py", False),
+        ("integration/checker/slack.py", "integration/checker/judge/test_close.py", True),
+    ],
+)
+def test_what_reads_files_is_for_the_tests_that_read_files(file, test, fits):
+    assert fitting(SOME._replace(file=PACKAGE / file), f"tests/{test}::test") is fits
+
+
+def test_a_module_is_imported_anew_wherever_it_is():
+    """Else its mutant is in none of what the tests run, and survives."""
+
+    def forgets(_):
+        forget()
+        return any(str(getattr(module, "__file__", None)) in subjects for module in sys.modules.values())
+
+    subjects = set(map(str, files()))
+    importlib.import_module("kafka_assignors.history.timeline")
+    assert any(getattr(module, "__file__", None) in subjects for module in sys.modules.values())
+    assert [kept for _, kept in forked([SOME], forgets, 1)] == [False]
 
 
 @pytest.mark.slow
