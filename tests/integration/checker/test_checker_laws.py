@@ -45,6 +45,24 @@ def test_a_broken_law_is_found_with_its_witnesses(law: str, build: Callable[[], 
         assert violation.message
 
 
+def ended_as_asked() -> Story:
+    """b's ``exit`` is all that tells of its end."""
+    story = Story("sticky").start("a", "b", "c").round()
+    story.tell("exit", member="b", code=1, asked=True)
+    del story.held["b"]
+    return story.wait(SESSION_MS).round()
+
+
+def refused() -> Story:
+    """The leader saw a partition less; b ends at once, asked to, so that its generation does not stand for long."""
+    story = Story(topics={"t": 4}).start("a", "b")
+    story.tell("topics", topics={"t": 5})
+    story.round(stable=False).tell("exit", member="b", code=1, asked=True)
+    del story.held["b"]
+    story.topics = {"t": 5}
+    return story.wait(6000).round()
+
+
 LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "consumed twice in one generation": ({"C1": True, "C2": True, "C4": False}, quiet),
     "left and missed at once": ({"T1": True}, lambda: after_leave(10)),
@@ -55,6 +73,8 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a paused member noticed once it went on": ({"O1": True, "T1": True}, lambda: paused()),
     "a member that didn't poll noticed": ({"O1": True, "T1": False, "T2": True, "R6": True}, stalled),
     "a paused member that never went on": ({"O1": True}, lambda: Story().start("a", "b").round().pause("b").round()),
+    "a process ended, as it was asked": ({"R4": True, "R5": True, "O4": True}, ended_as_asked),
+    "a generation ends with a process of it": ({"O3": True, "T1": False}, refused),
     "no records": ({"C1": False, "C2": False, "C5": False, "K2": False}, lambda: Story().start("a").round()),
     "two things at once": (
         {"R4": False, "R5": False},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kafka_assignors.history.zombies import ZOMBIE_MS
 from kafka_assignors.integration.checker import Verdict, check
 from tests.support.damage import shifted
 from tests.support.histories.faults import (
@@ -26,6 +27,15 @@ from tests.support.histories.story import HEARTBEAT_MS, SESSION_MS, Story
 
 def broken(verdict: Verdict) -> set[str]:
     return {violation.law for violation in verdict.violations}
+
+
+def cut_off_and_paused() -> Story:
+    """Two faults of b: the group goes on without it once the first has long ended, and the second has not."""
+    story = Story().start("a", "b").round()
+    story.tell("fault_begin", member="b", fault="cut", target="b")
+    story.pause("b", for_ms=10).tell("fault_end", member="b", fault="pause", target="b")
+    story.wait(ZOMBIE_MS + 100).round(stable=False)
+    return story.resume("b", fault="cut").round()
 
 
 LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
@@ -49,6 +59,7 @@ LAWFUL: dict[str, tuple[dict[str, bool], Callable[[], Story]]] = {
     "a fenced member was told in time": ({"O1": True, "S2": True}, lambda: fenced(HEARTBEAT_MS)),
     "what was lost is told as lost": ({"R7": True}, lambda: thrown_out("lost")),
     "a leader stalled in its assign": ({"O1": True}, lambda: stood_still(10)),
+    "a member was cut off, and stood still for a part of that": ({"O1": True}, cut_off_and_paused),
 }  # fmt: skip
 
 

@@ -247,7 +247,8 @@ def delayed_commit(
 ) -> Story:
     """b sends a commit again that a proxy delays; the first copy reaches the log so long after the delay's end.
 
-    `begun` is whether the proxy told the delay before the commit; `under_way` whether it did before its answer.
+    `begun` is whether the proxy told the delay before the commit; `under_way` whether it did before its answer, and
+    after that of another member.
     """
     story = told.two().records(8).consume()
     delay = {"fault": fault, "target": target, "params": {"ms": 50, "api": "Heartbeat", "side": side, "times": 1}}
@@ -257,7 +258,7 @@ def delayed_commit(
     copy_ = next(e for e in reversed(story.events) if e.kind == "offset_committed").data
     if under_way:
         answer = story.events.pop()
-        story.tell("fault_begin", "proxy", target, **delay)
+        story.consume("a").tell("fault_begin", "proxy", target, **delay)
         story.tell(answer.kind, answer.src, answer.member, **answer.data)
     elif not begun:
         story.tell("fault_begin", "proxy", target, **delay)

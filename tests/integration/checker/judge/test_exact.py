@@ -13,21 +13,44 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.integration.checker import check
+from tests.integration.checker import test_checker_laws, test_fault_laws
+from tests.integration.checker.judge import test_close, test_migrated, test_reconciled, test_witnesses
 from tests.support.damage import accepted, laws
 from tests.support.damage import churn as of_churn
 from tests.support.histories import faults, requests
 from tests.support.histories.edges import EDGES
+from tests.support.histories.migrated import Migrated, migration
+from tests.support.histories.reconciled import Reconciled
 from tests.support.histories.story import Story, churn
 
 KEPT = Path(__file__).with_name("exact.json")
 EAGER = ("range", "roundrobin", "sticky")
+Build = Callable[[], Story | Reconciled | Migrated]
+
+
+def _damaged_pair(damage: test_reconciled.Damage) -> Build:
+    def build() -> Reconciled:
+        story = test_reconciled.pair()
+        damage(story)
+        return story
+
+    return build
+
+
+def _damaged_migration(damage: Callable[[Migrated], object]) -> Build:
+    def build() -> Migrated:
+        story = migration()
+        damage(story)
+        return story
+
+    return build
 
 
 def _damaged(protocol: str, damage: of_churn.Damage) -> Callable[[], Story]:
     return lambda: damage(churn(protocol))
 
 
-CASES: Mapping[str, Callable[[], Story]] = {
+CASES: Mapping[str, Build] = {
     **{f"{name}, {p}": _damaged(p, how) for name, (_, how) in of_churn.DAMAGED.items() for p in EAGER},
     **{
         f"{name}, cooperative": _damaged("cooperative-sticky", how)
@@ -39,10 +62,19 @@ CASES: Mapping[str, Callable[[], Story]] = {
     **EDGES,
     **requests.SOUND,
     **{name: build for name, (_, build) in requests.BROKEN.items()},
+    **{f"lawful: {name}": build for name, (_, build) in test_checker_laws.LAWFUL.items()},
+    **{f"lawful: {name}": build for name, (_, build) in test_fault_laws.LAWFUL.items()},
+    **{f"lawful by a little: {name}": build for name, build in test_close.SOUND.items()},
+    **{f"unlawful by a little: {name}": build for name, (_, build) in test_close.BROKEN.items()},
+    **{f"witnesses: {name}": build for name, (_, build) in test_witnesses.FALSE.items()},
+    **{f"sound witnesses: {name}": build for name, build in test_witnesses.SOUND.items()},
+    **{f"KIP-848: {name}": _damaged_pair(damage) for name, (_, damage) in test_reconciled.DAMAGES.items()},
+    **{f"sound, KIP-848: {name}": _damaged_pair(damage) for name, damage in test_reconciled.SOUND.items()},
+    **{f"migrated: {name}": _damaged_migration(damage) for name, (_, damage) in test_migrated.DAMAGES.items()},
 }
 
 
-def told(build: Callable[[], Story]) -> dict[str, list[str]]:
+def told(build: Build) -> dict[str, list[str]]:
     """What was judged and what not, and law -> its violations, each in words, with its witnesses: kind, and whose."""
     verdict = check(build().history)
     found = {"judged": [verdict.laws]}

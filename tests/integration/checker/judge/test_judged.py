@@ -198,6 +198,31 @@ def restart_as_one_joins() -> Story:
     return story.start("c").take_over("b")
 
 
+OF_KINDS: dict[str, Callable[[Story], object]] = {
+    "start": lambda story: story.start("c"),
+    "stop": lambda story: story.tell("stop", "member", "a"),
+    "exit": lambda story: story.tell("exit", member="a", code=0),
+    "fault_begin": lambda story: story.tell("fault_begin", member="a", fault="pause", target="a"),
+    "fault_end": lambda story: story.tell("fault_end", member="a", fault="pause", target="a"),
+    "admin_change": lambda story: story.tell("admin_change", change="create_topic", target="w", topics={"w": 1}),
+}
+"""Each kind of event that may make a group rebalance."""
+
+
+@pytest.mark.parametrize("kind", [None, *OF_KINDS])
+def test_a_static_restart_is_judged_only_if_nothing_else_happened(kind: str | None) -> None:
+    story = static()
+    story.tell("fault_begin", member="b", fault="kill", target="b")
+    story.tell("exit", member="b", code=-9, signal="SIGKILL")
+    if kind is not None:
+        OF_KINDS[kind](story)
+
+    verdict = check(story.take_over("b").history)
+
+    assert verdict.checked["S1"] == (kind is None)
+    assert verdict.skipped.get("S1", {}) == ({} if kind is None else {"another trigger overlaps": 1})
+
+
 SEVERAL = "several triggers overlap"
 SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story | reconciled.Reconciled]]] = {
     "the history does not have the assignors of a foreign member": ({"G3": 1}, silent_member),
@@ -293,6 +318,40 @@ def test_every_reason_has_a_history() -> None:
 
     assert len(found) >= len(SKIPPED)
     assert [each for each in found if not any(re.fullmatch(each, reason) for reason in SKIPPED)] == []
+
+
+IDLE = "the history has no event that it judges"
+OF_NOTHING = {
+    "O1": "no partition changed its owner",
+    "R1": "no partition was revoked and assigned to another member",
+    "R6": "no member had to give up a partition and stay",
+    "C3": "the group was never drained, or no record was sent",
+    "C4": "no partition changed its owner with records consumed and not committed",
+    "C6": "members do not report finished records",
+    "C7": "members do not report their commits",
+    **dict.fromkeys(("X1", "X2"), "no member transforms"),
+    "S1": "no static member returned",
+    "S2": "no static member's instance id was taken",
+    "T1": "no member left, was killed or paused in a stable group",
+    "T2": "no member stopped polling",
+    "T3": "no topic changed",
+    "K2": "no key was sent twice",
+    "K3": "no record was sent",
+    **dict.fromkeys(("O4", "G1", "R2", "R3", "R4", "R5", "R7", "E1", "C1", "C2", "C5", "K1"), IDLE),
+    "G3": "the broker assigns, and members do not vote",
+    "A1": "the broker assigns, and the log does not have what it computed from",
+}
+
+
+def test_a_kip_848_group_in_which_nothing_happens_says_so_law_by_law() -> None:
+    story = reconciled.Reconciled(2).join("a").reconcile().rest()
+    ends = [{"topic": "t", "partition": number, "offset": 0} for number in range(2)]
+    story.tell("step", name="drained", offsets=ends)
+
+    verdict = check(story.history)
+
+    assert {law: [*whys] for law, whys in verdict.skipped.items()} == {law: [why] for law, why in OF_NOTHING.items()}
+    assert {law for law, times in verdict.checked.items() if times} == set(laws.LAWS) - set(OF_NOTHING)
 
 
 def test_partitions_of_members_that_write_no_history_are_nobodys_to_judge() -> None:

@@ -215,5 +215,15 @@ def test_every_reason_has_a_history() -> None:
     assert {*UNLIMITED_ONES, planned.PROTOCOL} == set(planned.WHYS)
 
 
+def test_a_fault_that_ended_before_the_group_was_at_rest_is_none_of_later_changes() -> None:
+    story = Story("cooperative-sticky", {"t": 3}).start("a", "b")
+    for _ in range(2):
+        story.tell("fault_begin", member="b", fault="cut", target="b")
+        story.tell("fault_end", member="b", fault="cut", target="b")
+    story.round().wait(10_000)
+
+    assert judged(joined(DEFAULT_BEAT_MS - 100, story=story)).value is False
+
+
 def test_a_fault_that_has_not_ended_is_a_fault_of_later_changes() -> None:
     assert whys(hit("pause", before=True)) == {planned.FAULT}

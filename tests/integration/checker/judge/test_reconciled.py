@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kafka_assignors.history.broker_group import CURRENT, GROUP, MEMBER, STABLE, TARGET, TARGET_EPOCH, UNREVOKED
+from kafka_assignors.history.events import Event
 from kafka_assignors.integration.checker import LAWS, check
 from kafka_assignors.integration.checker.ledger import RunRecord
 from tests.support.histories.reconciled import (
+    IDS,
     SESSION_MS,
     Reconciled,
     churn,
@@ -202,6 +205,83 @@ def no_owner(story: Reconciled) -> None:
     story.callback("a", "revoke", {2}).wait(60_000).tell("step", name="later")
 
 
+def follows(story: Reconciled, **fields: Any) -> None:
+    """A record of a's current assignment with other fields; the one before it is of epoch 1, from epoch 0."""
+    event = story.current("a", 2, {0, 1, 2})
+    event.data["fields"].update(fields)
+
+
+def as_member(story: Reconciled, **fields: Any) -> Event:
+    """The broker writes a once more, with other fields."""
+    return story.record(MEMBER, "a", {**subscribed("a"), "rebalanceTimeoutMs": 3000, **fields})
+
+
+def at_first(story: Reconciled, **fields: Any) -> None:
+    """The broker's first record of a has other fields."""
+    first = next(e for e in story.events if e.data.get("record") == MEMBER and e.member_id == "id-a")
+    first.data["fields"].update(fields)
+
+
+def of_start(story: Reconciled) -> Event:
+    return next(e for e in story.events if e.kind == "start" and e.member == "a")
+
+
+def started(story: Reconciled, **data: Any) -> None:
+    """a was started otherwise."""
+    start = of_start(story)
+    story.events[story.events.index(start)] = replace(start, data={**start.data, **data})
+
+
+def renamed(story: Reconciled) -> None:
+    """A record has another name for the id of `t`."""
+    event = story.record(CURRENT, "a")
+    story.events[-1] = replace(event, data={**event.data, "names": {IDS["t"]: "other"}})
+
+
+def classic(story: Reconciled) -> None:
+    """a was started under the classic protocol."""
+    started(story, config={**of_start(story).data["config"], "protocol": "classic"})
+
+
+def forgets(story: Reconciled) -> None:
+    """A tombstone ends what a's records say: it joins anew, from no epoch."""
+    story.record(CURRENT, "a")
+    follows(story, memberEpoch=1, previousMemberEpoch=0)
+
+
+def cut(story: Reconciled) -> None:
+    """A history that was cut has the epoch of a's records alone; what comes behind such a record follows from none."""
+    story.record(CURRENT, "a", {"memberEpoch": 1})
+    follows(story, memberEpoch=1, previousMemberEpoch=7)
+
+
+def away(story: Reconciled) -> None:
+    """A static member leaves for a while (epoch -2), and is back."""
+    story.current("a", -2, {0, 1, 2})
+    follows(story, memberEpoch=1, previousMemberEpoch=0)
+
+
+def subscribes_anew(story: Reconciled) -> None:
+    """a started with two topics, and the harness has taken one from it since."""
+    started(story, topics=["t", "u"])
+    story.tell("admin_change", member="a", change="subscribe", target="a", subscription={"topics": ["t"]})
+
+
+SOUND: dict[str, Damage] = {
+    "written again in its epoch": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=0),
+    "written again in its epoch, from it": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=1),
+    "forgotten": forgets,
+    "cut": cut,
+    "away": away,
+    "the broker has it again": as_member,
+    "the broker has another subscription, later": lambda s: as_member(s, subscribedTopicNames=["t", "u"]),
+    "the broker has the assignor": lambda s: as_member(s, serverAssignor="uniform"),
+    "the broker has it in a migration": lambda s: as_member(s, clientId="x", classicMemberMetadata={}),
+    "subscribes anew": subscribes_anew,
+}
+"""What may be added to a pair at rest."""
+
+
 DAMAGES: dict[str, tuple[str, Damage]] = {
     "a target for two members": ("O2", lambda s: exactly(s, 2, a={0, 1, 2}, b={2, 3, 4, 5})),
     "a target without a partition": ("O3", lambda s: exactly(s, 2, a={0, 1}, b={3, 4, 5}).wait(6000).rest()),
@@ -241,6 +321,21 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "a commit of a removed member": ("C5", commits_after_removal),
     "a process ends unasked": ("E1", lambda s: s.tell("exit", member="a", code=1, asked=False)),
     "no owner for a minute": ("P1", no_owner),
+    "came from an epoch that it was not in": ("G5", lambda s: follows(s, previousMemberEpoch=7)),
+    "in one epoch, from an epoch that it was not in": (
+        "G5",
+        lambda s: follows(s, memberEpoch=1, previousMemberEpoch=7),
+    ),
+    "must give up nothing, and is to revoke": ("G5", lambda s: s.current("a", 1, {0, 1, 2}, (), UNREVOKED)),
+    "must give up a partition, and is stable": ("G5", lambda s: s.current("a", 1, {0, 1}, {2})),
+    "has what it must give up": ("G5", lambda s: s.current("a", 1, {0, 1, 2}, {2}, UNREVOKED)),
+    "a topic id of two topics": ("G5", renamed),
+    "the broker has another instance id": ("G5", lambda s: as_member(s, instanceId="x")),
+    "the broker has another name": ("G5", lambda s: as_member(s, clientId="x")),
+    "the broker has another poll interval": ("G5", lambda s: as_member(s, rebalanceTimeoutMs=1)),
+    "the broker has another assignor": ("G5", lambda s: as_member(s, serverAssignor="range")),
+    "the broker has other topics": ("G5", lambda s: at_first(s, subscribedTopicNames=["other"])),
+    "the broker has a member of the classic protocol": ("G5", classic),
 }
 
 
@@ -273,6 +368,16 @@ def test_each_damage_breaks_its_law(law: str, damage: Damage) -> None:
 
     assert verdict.value is False
     assert law in {violation.law for violation in verdict.violations}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_the_broker_may_write_of_a_member_is_true(name: str) -> None:
+    story = pair()
+    SOUND[name](story)
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
 
 
 def twins(*, refused: bool) -> Reconciled:
