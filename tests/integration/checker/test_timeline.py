@@ -101,6 +101,33 @@ def test_a_paused_owner_is_a_zombie_until_its_first_callback_after_it_goes_on() 
     assert brief(found) == brief(intervals(History(told)))
 
 
+@pytest.mark.parametrize("fault", ["pause", "stall", "assign_stall"])
+@pytest.mark.parametrize(
+    ("callback", "told_ms"), [("revoke_end", 70), ("lost_begin", 70), ("assigned_begin", 70), ("revoke_begin", 80)]
+)
+def test_whoever_stood_still_is_told_by_the_first_callback_that_knows(fault: str, callback: str, told_ms: int) -> None:
+    """A ``revoke_begin`` is told before its join, so it knows nothing; the loss at 80 does."""
+    ms = 1_000_000
+    history = History([
+        event(10 * ms, "assigned_begin", "a", 0),
+        event(20 * ms, "fault_begin", "a", fault=fault), event(50 * ms, "fault_end", "a", fault=fault),
+        event(70 * ms, callback, "a", 1), event(80 * ms, "lost_begin", "a", 0),
+    ])  # fmt: skip
+
+    (interval,) = (i for i in intervals(history) if i.partition == 0)
+
+    assert (interval.end_ns, interval.zombie_ms) == (80 * ms, told_ms - 20)
+
+
+def test_of_a_fault_of_the_network_nobody_stands_still() -> None:
+    history = History([
+        event(10, "assigned_begin", "a", 0), event(20, "fault_begin", "a", fault="cut"),
+        event(50, "fault_end", "a", fault="cut"), event(80, "lost_begin", "a", 0),
+    ])  # fmt: skip
+
+    assert [i.zombie_ms for i in intervals(history)] == [0]
+
+
 def test_a_zombie_that_notices_nothing_is_one_for_a_bounded_time() -> None:
     ms = 1_000_000
     history = History([

@@ -181,6 +181,28 @@ def test_what_was_torn_or_tampered_with_is_unknown_and_the_reason_is_told(
     assert any("manifest" in said for said in verdict.unknown), verdict.unknown
 
 
+@pytest.mark.invented
+@pytest.mark.parametrize("src", ["member", "harness", "coordlog", "producer", "proxy"])
+@pytest.mark.parametrize("code", [None, 0, 1, -9])
+def test_only_a_member_that_was_killed_may_end_its_file_without_an_end(
+    src: str, code: int | None, tmp_path: Path
+) -> None:
+    """`code` is of the process's ``exit``, as the harness saw it; None: it did not."""
+    writer = EventWriter(tmp_path / "x.jsonl", "run", src, group="g", member="m")
+    writer.write("error", error="x", fatal=False, message="")
+    writer.abandon()
+    with recording.RunFile(tmp_path / "h.jsonl", "run", "harness", group="g") as harness:
+        harness.write("step", name="it begins")
+        if code is not None:
+            harness.write("exit", member="m", incarnation=0, code=code)
+
+    problems = History.load(tmp_path).problems
+
+    assert any(problem.startswith("x.jsonl: has no end event") for problem in problems) is not (
+        (src, code) == ("member", -9)
+    )
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_a_folder_without_a_history_is_an_error(tmp_path: Path, there: bool) -> None:
     folder = tmp_path if there else tmp_path / "none"
