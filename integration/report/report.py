@@ -278,13 +278,16 @@ class Report:
             values[-1] = False
         if self.spark is not None:
             values.append(all(holds for _, holds, _ in self.spark.checks))
+        words = {True: "true", False: "false", None: "unknown"}
         if len(values) == 1:
-            return "; ".join(
-                [self.verdicts[0].words, *(group.counts for group in self.groups if len(self.groups) == 1)]
+            whole = (
+                self.verdicts[0].words
+                if self.verdicts
+                else f"the one verdict, of Spark's figures, is {words[values[0]]}"
             )
+            return "; ".join([whole, *(group.counts for group in self.groups if len(self.groups) == 1)])
         if values and all(values):
             return f"all {len(values)} verdicts are true"
-        words = {True: "true", False: "false", None: "unknown"}
         counts = ", ".join(f"{values.count(value)} {word}" for value, word in words.items() if value in values)
         return f"{len(values)} verdicts: {counts}" if values else "nothing was judged"
 
