@@ -52,6 +52,11 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
 
         wrap_consumer(module)
 
+    def guard(module: Any) -> None:
+        from .kafka_python import wrap_guard
+
+        wrap_guard(module)
+
     def kafka_python_producer(module: Any) -> None:
         from .kafka_python import wrap_producer
 
@@ -87,6 +92,7 @@ def _wrappers(file: File, group: str) -> dict[str, Any]:
         "kafka.coordinator.consumer": kafka_python,
         "kafka.consumer.group": kafka_python_consumer,
         "kafka.producer.kafka": kafka_python_producer,
+        "kafka_assignors.clients.kafka_python.private.requests": guard,
         "confluent_kafka.cimpl": confluent,
         "aiokafka.consumer.group_coordinator": aiokafka,
         "aiokafka.consumer.fetcher": aiokafka_fetcher,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from .calls import recorded
-from .coordinators import committing, giving_up, member_of_group, of_consumer, wrap_class
+from .calls import recorded, recorded_async, require
+from .coordinators import committing, giving_up, member_of_group, of_consumer, of_coordinator, wrap_class
 from .record import MEMBER, RecordedMember
 from .transactions import wrapped
 
@@ -90,6 +90,11 @@ def _committing(member: RecordedMember, _: Any, offsets: Any) -> Steps:
     return committing(member, offsets or {})
 
 
+def _committing_beside(member: RecordedMember, _: Any, offsets: Any, *__: Any, **___: Any) -> Steps:
+    """The guard of `kafka_assignors` sends a commit during a rebalance, on a connection of its own."""
+    return committing(member, offsets)
+
+
 def _unsubscribing(member: RecordedMember, consumer: Any, *refused: Any, **too: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
     coordinator = consumer._coordinator
@@ -155,6 +160,12 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         cls, _CLIENT, steps_of,
         lambda made: member_of_group(made, file, _CLIENT, group, lambda its: str(its._generation.member_id)),
     )  # fmt: skip
+
+
+def wrap_guard(module: Any) -> None:
+    """Wrap the commits that `kafka_assignors` sends for kafka-python's coordinator."""
+    require(module, ("commit_beside",), "kafka_assignors")
+    module.commit_beside = recorded_async(module.commit_beside, _committing_beside, of_coordinator)
 
 
 def wrap_consumer(module: Any) -> None:

@@ -26,7 +26,7 @@ BEGIN = """\
 import signal, sys, time
 from kafka import KafkaConsumer, ConsumerRebalanceListener
 from kafka.errors import KafkaError
-from kafka_assignors import RangeAssignor
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 address, group, topic = sys.argv[1:4]
 settings = dict(bootstrap_servers=address, group_id=group, auto_offset_reset="earliest",
                 session_timeout_ms=10_000, heartbeat_interval_ms=1000)
@@ -65,6 +65,14 @@ while not stop:
         commit()
 consumer.close()
 """
+COOPERATES = """\
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+consumer = KafkaConsumer(topic, partition_assignment_strategy=[CooperativeStickyAssignor], **settings)
+while not stop:
+    consumer.poll(timeout_ms=200)
+consumer.close()
+"""
+"""Commits by itself, also in a rebalance before it gives partitions up, on a connection of the guard's."""
 SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").replace(
     "commit()\n",
     "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
@@ -107,7 +115,11 @@ def broken(result: GroupResult) -> set[str]:
 # long: `test_service_faults` plays one that polls, with outputs
 @pytest.mark.parametrize(
     "program",
-    [pytest.param(CLOSES, marks=pytest.mark.long, id="polls"), pytest.param(LISTENS, id="with a listener")],
+    [
+        pytest.param(CLOSES, marks=pytest.mark.long, id="polls"),
+        pytest.param(LISTENS, id="with a listener"),
+        pytest.param(COOPERATES, id="cooperative, commits by itself"),
+    ],
 )
 def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(program, kafka_broker, tmp_path)

@@ -310,6 +310,24 @@ def test_a_commit_is_accepted_or_refused(client: Client) -> None:
     assert client.rows()[-1]["error"] == "ValueError: no"
 
 
+def test_a_commit_of_the_guards_on_a_connection_of_its_own_is_told(client: Client) -> None:
+    """`kafka_assignors` sends the commits of a cooperative member in a rebalance itself."""
+    consumer, answers = client.consumer(owned=b"\1"), iter([None, ValueError("no")])
+
+    async def commit_beside(coordinator: Any, offsets: Any, timeout_s: float) -> None:
+        assert (coordinator, timeout_s) == (consumer._coordinator, 1.0)
+        if answer := next(answers):
+            raise answer
+
+    module = SimpleNamespace(commit_beside=commit_beside)
+    kafka_python.wrap_guard(module)
+    result(module.commit_beside(consumer._coordinator, {Place("t", 1): Offset(5)}, 1.0))
+    with pytest.raises(ValueError, match="no"):
+        result(module.commit_beside(consumer._coordinator, {Place("t", 1): Offset(5)}, timeout_s=1.0))
+
+    assert client.events() == [(f"commit_{edge}", [(1, 5)]) for edge in ("begin", "ok", "begin", "fail")]
+
+
 def test_offsets_may_be_integers_of_numpy(client: Client) -> None:
     consumer = client.consumer()
 
