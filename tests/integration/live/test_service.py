@@ -67,7 +67,8 @@ consumer.close()
 """
 COOPERATES = """\
 signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
-consumer = KafkaConsumer(topic, partition_assignment_strategy=[CooperativeStickyAssignor], **settings)
+settings |= dict(partition_assignment_strategy=[CooperativeStickyAssignor], auto_commit_interval_ms=300)
+consumer = KafkaConsumer(topic, **settings)
 while not stop:
     consumer.poll(timeout_ms=200)
 consumer.close()
