@@ -466,3 +466,22 @@ def test_sound_neighbours_are_true(name: str) -> None:
     verdict = check(SOUND[name]().history)
 
     assert (verdict.value, verdict.violations, verdict.unknown) == (True, (), ())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *("CommitFailedError: rejoin", "[Error 22] IllegalGenerationError", "[Error 25] UnknownMemberIdError"),
+        *("[Error 82] FencedInstanceIdError", "RebalanceInProgressError: [Error 27]", "FencedMemberEpochException: m"),
+        *("StaleMemberEpochException: m", "ProducerFencedException: p", "[Error 47] InvalidProducerEpochError"),
+        *("KafkaError{code=ILLEGAL_GENERATION,val=22}", "KafkaError{code=UNKNOWN_MEMBER_ID,val=25}"),
+        *("KafkaError{code=FENCED_INSTANCE_ID,val=82}", "KafkaError{code=REBALANCE_IN_PROGRESS,val=27}"),
+        *("KafkaError{code=FENCED_MEMBER_EPOCH,val=110}", "KafkaError{code=STALE_MEMBER_EPOCH,val=113}"),
+        *("the group is undergoing a rebalance, so a re-join is needed", "kafka server: stale member epoch"),
+    ],
+)
+def test_a_refusal_is_known_by_the_words_of_each_client(error: str) -> None:
+    """By the name of a class, the name of a code, or a sentence."""
+    verdict = check(answered(ended(), error).history)
+
+    assert "was refused, and is in the log" in " ".join(broken.message for broken in verdict.violations)
