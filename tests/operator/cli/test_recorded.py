@@ -20,7 +20,8 @@ from kafka_assignors import record
 from kafka_assignors.connection import Connection
 from kafka_assignors.coordinator import LogTail
 from kafka_assignors.errors import NoSuchGroup
-from kafka_assignors.history.rebalances import rebalances
+from kafka_assignors.history.causes import Cause
+from kafka_assignors.history.rebalances import Rebalance, rebalances
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.recordings import read_group
 from tests.support.cli import answered, cli
@@ -33,8 +34,38 @@ from tests.support.places import ROOT
 from tests.support.waiting import until
 
 
+def told(*generations: int, missing: tuple[int, int] | None = None, **who: str) -> Rebalance:
+    """A rebalance with these generations; ``joined`` and ``left`` name members, ``first`` is the group's."""
+    causes = tuple(Cause(kind, name, member_id=name) for kind, name in who.items())
+    return Rebalance(generations, missing, 0, None, "range", True, "a", 2, causes)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "same", "untold", "different"),
+    [
+        ([told(6), told(7, left="m"), told(8, joined="n")], 3, 0, 0),
+        ([told(6), told(8, missing=(7, 7), left="m", joined="n")], 1, 2, 0),
+        ([told(8, left="m", joined="n")], 0, 3, 0),
+        ([told(6), told(8, left="m", joined="n")], 1, 0, 2),
+        ([told(6), told(8, missing=(7, 7), joined="n")], 1, 0, 2),
+        ([told(6), told(7, left="m")], 2, 0, 1),
+        ([told(6), told(7, left="n"), told(8, joined="n")], 2, 0, 1),
+    ],
+    ids=["each", "one untold", "the first two untold", "not missing", "without its cause", "no last", "another"],
+)
+def test_what_recordings_tell_is_what_the_log_tells(
+    recorded: list[Rebalance], same: int, untold: int, different: int
+) -> None:
+    """A generation that no member heard of is named as missing, and its causes are the next one's."""
+    agreement = compared([told(6), told(7, left="m"), told(8, joined="n")], recorded, ())
+
+    assert (agreement.same, agreement.untold, len(agreement.different)) == (same, untold, different)
+    assert agreement.agreeing == same / 3
+
+
 @pytest.mark.broker
 def test_a_drawn_life_has_the_same_causes_by_recordings_and_by_the_log(kafka_broker: Broker, tmp_path: Path) -> None:
+    """But for generations that the coordinator replaced before it answered a member, on a busy machine."""
     whole = counted(played(kafka_broker.bootstrap, tmp_path / "to", 2, 8))
     assert whole.total >= 16
     assert whole.different == []
