@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from kafka_assignors.history.events import lines
 from kafka_assignors.history.events.lines import Allowance, Unreadable, decoded, opened, text_of
+from tests.support.no_files import linked, socketed
 
 
 def refused(cause: str) -> pytest.RaisesExc[Unreadable]:
@@ -73,20 +73,6 @@ def test_bad_lines_may_have_as_many_bytes_as_are_allowed_and_no_more() -> None:
 
     with refused("what follows line 3 is left out: the history has too many bad lines"):
         allowance.forgive(3, 1)
-
-
-def linked(to: str) -> Callable[[Path], object]:
-    return lambda path: path.symlink_to(to)
-
-
-def socketed(path: Path) -> None:
-    before = Path.cwd()
-    os.chdir(path.parent)  # a socket's path is short
-    try:
-        with socket.socket(socket.AF_UNIX) as ours:
-            ours.bind(path.name)
-    finally:
-        os.chdir(before)
 
 
 NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +19,7 @@ from kafka_assignors.integration.history.form import fault_in
 from kafka_assignors.integration.history.schema import fault_of
 from tests.support import forked
 from tests.support.histories.story import Story, churn, given_up, seal
+from tests.support.no_files import linked, socketed
 
 pytestmark = pytest.mark.invented
 
@@ -48,20 +48,6 @@ def sparse(size: int) -> Put:
             file.truncate(size)
 
     return put
-
-
-def linked(to: str) -> Put:
-    return lambda path: path.symlink_to(to)
-
-
-def socketed(path: Path) -> None:
-    before = Path.cwd()
-    os.chdir(path.parent)  # a socket's path is short
-    try:
-        with socket.socket(socket.AF_UNIX) as ours:
-            ours.bind(path.name)
-    finally:
-        os.chdir(before)
 
 
 def circular(path: Path) -> None:
