@@ -13,6 +13,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import FencedInstanceIdError, IllegalStateError, KafkaError, RebalanceInProgressError
 
 from ...core.group import NO_GENERATION
+from ...core.group.order import lasting_name
 from ...errors import ConfigError
 from . import private
 from .commits import commits_of
@@ -26,7 +27,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes thirteen defects:
+    second call does nothing. It fixes fourteen defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -64,6 +65,9 @@ def guard(consumer: Any) -> None:
     * **A cooperative member does not read during a rebalance**, although it keeps its partitions: ``poll`` waits until
       all members have joined, which takes as long as the slowest ``on_partitions_revoked``. With the guard, ``poll``
       returns records meanwhile, as in Java.
+    * **New partitions stay unread after a static leader's restart.** The restarted process is the leader to the broker,
+      but does not know it: kafka-python joins by version 7 of the request. Nobody watches the topics, and partitions
+      that are added have no owner until another rebalance. With the guard, the process watches, as Java's (KIP-814).
     * **An interrupted poll loses records** that it has taken and not returned, if a signal handler raises, as Ctrl-C
       does: ``close`` commits beyond them. With the guard, they are taken again.
     * **kafka-python's own cooperative assignor claims lost partitions**, and the leader takes them from their owners.
@@ -116,6 +120,8 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
         )
         private.wrapping.wrap_close(coordinator, _closing)
         private.learning.learn_before_leading(coordinator)
+        if not private.names.lacks_for_return(coordinator):
+            private.wrapping.wrap_answer(coordinator, functools.partial(_leading_again, join))
 
 
 def give_up_join(coordinator: Any) -> None:
@@ -137,6 +143,8 @@ class _Join:
         self.assignment: Any = None
         self.outdated = False
         """Whether a heartbeat said that the group rebalances again."""
+        self.leads_again = False
+        """Whether the member took the place of a static member that led the generation."""
 
     def end(self, coordinator: Any, assignment: Any) -> None:
         self._generation, self.assignment, self.outdated = private.membership.generation(coordinator), assignment, False
@@ -278,9 +286,24 @@ def _adopting(
         if join.outdated:
             private.joining.request_rebalance(coordinator)
         answer = await joined(*args, **kwargs)
+        if join.leads_again:
+            private.membership.watch_topics(coordinator)
         if private.membership.is_cooperative(coordinator):
             beats.begin()
         return answer
+
+    return guarded
+
+
+def _leading_again(join: _Join, coordinator: Any, answered: Callable[..., Any]) -> Callable[..., Any]:
+    """A broker names the replaced process as the leader to one that returns, which so must not assign."""
+
+    @functools.wraps(answered)
+    def guarded(answer: Any, *args: Any, **kwargs: Any) -> Any:
+        mine = private.consumer.instance_id(coordinator)
+        is_other = answer.leader != answer.member_id
+        join.leads_again = bool(mine) and is_other and lasting_name(answer.leader, None) == mine
+        return answered(answer, *args, **kwargs)
 
     return guarded
 

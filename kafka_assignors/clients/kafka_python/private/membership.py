@@ -178,3 +178,8 @@ def partitions_of(assignment: bytes) -> set[Any]:
 def leads(coordinator: Any) -> bool:
     """Whether the member led its generation."""
     return bool(coordinator._is_leader)
+
+
+def watch_topics(coordinator: Any) -> None:
+    """Make the member join again when its topics change, as a leader does, until it has joined again."""
+    coordinator._assignment_snapshot = coordinator._metadata_snapshot

@@ -88,6 +88,11 @@ LEAVE = (
     *("time_to_next_poll", "need_rejoin", "request_rejoin", "_is_leader", "_disable_heartbeat"),
     *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *(use.path for use in COMMITS)),
 )
+_RETURN = "partitions that are added after a static leader's restart stay unread until another rebalance"
+RETURN = tuple(
+    PrivateName(path, _RETURN)
+    for path in ("_process_join_group_response", "_assignment_snapshot", "_metadata_snapshot")
+)
 RECORD = (
     *("group_protocols", "_process_join_group_response", "_perform_assignment", "_process_sync_group_response"),
     *("_on_join_prepare_async", "_on_join_complete_async", "_handle_heartbeat_response", "maybe_leave_group_async"),
@@ -104,6 +109,7 @@ RECORD = (
 USED = (
     *GUARD,
     *COMMITS,
+    *RETURN,
     PrivateName("_rebalance_protocol", "kafka-python rejects cooperative-sticky beside an eager assignor"),
     PrivateName("_rebalance_protocol", "one assignor instance in two open consumers is not detected"),
     PrivateName("_heartbeat_closed", "one assignor instance in two open consumers is not detected"),
@@ -184,6 +190,11 @@ def lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
     """The missing names among those needed, each once."""
     names = (missing(coordinator, use.path) for use in needed)
     return list(dict.fromkeys(name for name in names if name))
+
+
+def lacks_for_return(coordinator: Any) -> list[str]:
+    """The missing names among those by which a static leader that returned watches its topics."""
+    return lacks(coordinator, RETURN)
 
 
 def lacks_for_leave(coordinator: Any) -> list[str]:

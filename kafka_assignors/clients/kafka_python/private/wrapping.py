@@ -32,6 +32,11 @@ def wrap_joins(coordinator: Any, *, join: Wrap, joined: Wrap, stable: Wrap) -> N
     _wrap(coordinator, {"_do_join_and_sync_async": join, "_on_join_complete_async": joined, "stable": stable})
 
 
+def wrap_answer(coordinator: Any, answered: Wrap) -> None:
+    """Wrap the JoinGroup response."""
+    _wrap(coordinator, {"_process_join_group_response": answered})
+
+
 def wrap_close(coordinator: Any, closing: Wrap) -> None:
     """Wrap the coordinator's public method ``close``."""
     _wrap(coordinator, {"close": closing})
