@@ -28,9 +28,10 @@ def rows() -> Iterator[str]:
 def _named_by(fault: Fault) -> str:
     if not fault.found_by:
         return f"unknown: “{fault.unknown}”"
+    also = [f"{_link(fault.also)} before a first read"] if fault.also else []
     others = [f"{_link(law)} with {client}" for client, law in fault.otherwise.items()]
     missing = [f"not with {client}: {fault.untold}" for client in CLIENTS if client not in fault.programs]
-    return "; ".join((_link(fault.found_by), *others, *missing))
+    return "; ".join((_link(fault.found_by), *also, *others, *missing))
 
 
 def _link(law: str) -> str:

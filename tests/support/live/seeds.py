@@ -155,7 +155,7 @@ def played(play: Play, broker: Broker, folder: Path) -> Outcome:
     if not play.is_planted:
         is_right = verdict.value is True
     elif law:
-        is_right = law in laws
+        is_right = not {law, fault.also}.isdisjoint(laws)
     else:
         is_right = verdict.value is None and any(fault.unknown in reason for reason in verdict.unknown)
     steps = tuple(step.name for step in what.steps)

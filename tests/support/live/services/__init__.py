@@ -29,6 +29,7 @@ class Fault:
         does: What the service does, for the page.
         found_by: The law that it breaks.
         unknown: Words of the reason why the verdict is unknown, of a fault that breaks no law.
+        also: The law that it breaks instead, as its moment may have it.
         otherwise: Client -> the law, where it is another one.
         untold: Why it can't be made with the client that `programs` lacks.
         scenario: The one that is played.
@@ -40,6 +41,7 @@ class Fault:
     programs: Mapping[str, str]
     does: str
     found_by: str = ""
+    also: str = ""
     unknown: str = ""
     otherwise: Mapping[str, str] = field(default_factory=dict)
     untold: str = ""
@@ -65,7 +67,10 @@ FAULTS: Mapping[str, Fault] = {
         by_batch.PROGRAMS, "sends an output a second time, as after an answer that came too late", "X1",
         scenario="hand-over", exactly_once=True,
     ),
-    by_batch.SEEKS: Fault(by_batch.PROGRAMS, "begins its partitions from their beginning, while it owns them", "C2"),
+    # C5: it goes back before its first read, which then begins where it has committed
+    by_batch.SEEKS: Fault(
+        by_batch.PROGRAMS, "begins its partitions from their beginning, while it owns them", "C2", also="C5",
+    ),
     on_a_timer.UNCOMMITTED: Fault(
         on_a_timer.PROGRAMS, "commits every two seconds, and not when partitions are revoked", "X1",
         scenario="hand-over", exactly_once=True,
