@@ -54,7 +54,7 @@ class CommitQueue:
         before, self._last = self._last, (mine := Future())
         try:
             if before is not None:
-                await before
+                await private.requests.done_within(self._coordinator, before, None)
             await self._alone(offsets, time.monotonic() + timeout_s, member_id)
         finally:
             mine.success(None)

@@ -38,10 +38,13 @@ def run(coordinator: Any, work: Callable[..., Any], *args: Any) -> Any:
     return None if missing(coordinator, "_net") else coordinator._net.run(work, *args)
 
 
-async def done_within(coordinator: Any, future: Any, seconds: float) -> bool:
-    """Wait on kafka-python's own thread until a future is done; False after the time limit."""
+async def done_within(coordinator: Any, future: Any, seconds: float | None) -> bool:
+    """Wait on kafka-python's own thread until a future is done; False after the time limit, if there is one.
+
+    Not by ``await``: from version 3.1 on, kafka-python's futures of any thread refuse it.
+    """
     with suppress(KafkaTimeoutError):
-        await attrgetter(AWAIT_FOR)(coordinator)(future, 1000 * seconds)
+        await attrgetter(AWAIT_FOR)(coordinator)(future, None if seconds is None else 1000 * seconds)
     return bool(future.is_done)
 
 
