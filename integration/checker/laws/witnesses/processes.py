@@ -60,8 +60,10 @@ def every_start_has_its_end(record: GroupRecord, findings: Findings) -> None:
         other = stops.setdefault((stop.member, stop.incarnation), stop)
         if other is not stop:
             findings.broken("E2", f"{stop.member} stopped twice", other, stop)
+    last = {(start.member, start.pid): process for process, (start, *_) in sorted(starts.items(), key=_incarnation)}
     for process, (start, *_) in starts.items():
-        if closing and process not in exits:
+        # A service may close its consumer and make another one: the process ends once, with its last consumer.
+        if closing and process not in exits and last[start.member, start.pid] == process:
             findings.broken("E2", f"the harness closed the group, and {process[0]} never ended", start, closing[0])
         if closing and start.mono_ns > closing[0].mono_ns:
             findings.broken("E2", f"{process[0]} started after the harness closed the group", closing[0], start)
@@ -150,6 +152,11 @@ def topics_change_when_asked(run: RunRecord, findings: Findings) -> None:
                     before, witness = next(iter(seen.items()))
                     message = f"{topic} had {before} partitions, and then {count}, though the harness changed nothing"
                     findings.broken("E2", message, witness, event)
+
+
+def _incarnation(started: tuple[Process, list[Event[StartBody]]]) -> int:
+    (_, incarnation), _ = started
+    return incarnation
 
 
 def _what(event: Event) -> object:

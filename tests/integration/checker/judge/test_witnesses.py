@@ -23,6 +23,23 @@ def ended(protocol: str = "range") -> Story:
     return story.stop("a").stop("d")
 
 
+def made_anew(pid: int = 1) -> Story:
+    """b closes its consumer, and the process `pid` makes another one; 1 is the process of all."""
+    story = Story().start("a", "b").round().records(4)
+    story._callback("b", "revoke", story.held.pop("b"))
+    story.tell("stop", "member", "b")
+    story.round()
+    story._instances["b"] = None, 1
+    story.start("b").round().records(4).drain()
+    story.tell("closing")
+    story.stop("a").stop("b")
+    story.events = [
+        replace(event, pid=pid) if (event.src, event.member, event.incarnation) == ("member", "b", 1) else event
+        for event in story.events
+    ]
+    return story
+
+
 def set_(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return lambda data: data.update(fields)
 
@@ -186,6 +203,7 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "a generation with members has no assignor": ("G3", lambda: ended().change(
         "generation_committed", set_(protocol=None), nth=0)),
     "a process never ended": ("E2", lambda: ended().drop("exit", member="a")),
+    "a process never ended, and another one came": ("E2", lambda: made_anew(pid=2)),
     "a process ended twice": ("E2", lambda: again(ended(), "exit", 20, member="b")),
     "a process started twice": ("E2", lambda: again(ended(), "start", 20, member="b")),
     "a signal without its code": ("E2", lambda: ended().change("exit", set_(signal="SIGTERM"), member="b")),
@@ -310,6 +328,7 @@ def killed_in_a_transaction() -> Story:
 SOUND: dict[str, Callable[[], Story]] = {
     "a static member that was away in the next generation": lambda: shifted.adopted_late(200, static=True),
     "a whole churn": ended,
+    "a process closes its consumer and makes another one": made_anew,
     "a whole cooperative churn": lambda: ended(COOPERATIVE[0]),
     "a commit is never answered": lambda: answered(ended(), None, nth=-1),
     "a commit in the log timed out": lambda: answered(ended(), "KafkaTimeoutError: no answer in 5000 ms"),
