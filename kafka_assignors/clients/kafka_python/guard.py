@@ -27,7 +27,7 @@ def guard(consumer: Any) -> None:
     """Make a consumer stop when it is fenced, and report lost partitions through ``on_partitions_lost``.
 
     Our assignors guard their consumer already. For a consumer with other assignors, call this after its creation; a
-    second call does nothing. It fixes fourteen defects:
+    second call does nothing. It fixes fifteen defects:
 
     * **A fenced static member keeps consuming.** When another process takes its ``group_instance_id``, kafka-python
       only stops its heartbeats: ``poll`` keeps returning records that another member also gets. With the guard, each
@@ -62,6 +62,8 @@ def guard(consumer: Any) -> None:
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
+    * **A member of an eager group that is closed during a rebalance revokes twice**: once before it joins, and once as it
+      closes. With the guard, ``on_partitions_revoked`` is called once, as in Java.
     * **A cooperative member does not read during a rebalance**, although it keeps its partitions: ``poll`` waits until
       all members have joined, which takes as long as the slowest ``on_partitions_revoked``. With the guard, ``poll``
       returns records meanwhile, as in Java.
@@ -119,6 +121,8 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
             stable=functools.partial(_stable, join),
         )
         private.wrapping.wrap_close(coordinator, _closing)
+        if not private.names.lacks_for_giving(coordinator):
+            private.wrapping.wrap_giving(coordinator, _giving)
         private.learning.learn_before_leading(coordinator)
         if not private.names.lacks_for_return(coordinator):
             private.wrapping.wrap_answer(coordinator, functools.partial(_leading_again, join))
@@ -315,6 +319,17 @@ def _closing(coordinator: Any, close: Callable[..., None]) -> Callable[..., None
     def guarded(*args: Any, **kwargs: Any) -> None:
         give_up_join(coordinator)
         close(*args, **kwargs)
+
+    return guarded
+
+
+def _giving(coordinator: Any, give: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """What was revoked before a join is not revoked again by a close, whose commit has come before."""
+
+    @functools.wraps(give)
+    async def guarded() -> Any:
+        private.membership.drop_revoked(coordinator)
+        return await give()
 
     return guarded
 

@@ -28,10 +28,12 @@ FENCED, UNKNOWN_MEMBER = 82, 25
 class Lost(ConsumerRebalanceListener):
     def __init__(self) -> None:
         self.lost: set[TopicPartition] = set()
+        self.revoked: list[int] = []
 
     def on_partitions_assigned(self, assigned: Any) -> None: ...
 
-    def on_partitions_revoked(self, revoked: Any) -> None: ...
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self.revoked.append(len(revoked))
 
     def on_partitions_lost(self, lost: Any) -> None:
         self.lost |= set(lost)
@@ -157,6 +159,25 @@ def test_thrown_out_in_the_middle_of_a_join(consumer: Make, strategy: type[Any],
 
     assert out._coordinator.rejoining == (left == 0)
     assert len(out.assignment()) == left
+
+
+@pytest.mark.parametrize(
+    ("strategy", "joining", "revoked"),
+    [
+        (RangePartitionAssignor, True, [2]),  # not guarded
+        (RangeAssignor, True, []),
+        (RangeAssignor, False, [2]),
+        (CooperativeStickyAssignor, True, [2]),
+    ],
+)
+def test_what_was_revoked_to_join_is_not_revoked_again_by_a_close(
+    consumer: Make, strategy: type[Any], joining: bool, revoked: list[int]
+) -> None:
+    closed = consumer(strategy)
+    closed._coordinator.rejoining = joining
+    closed._coordinator._net.run(closed._coordinator._on_close_prepare_async)
+    assert closed._subscription.rebalance_listener.revoked == revoked
+    assert not closed.assignment()
 
 
 def test_thrown_out_at_rest_is_kafka_pythons_own_affair(consumer: Make) -> None:

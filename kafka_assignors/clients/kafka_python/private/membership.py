@@ -159,6 +159,12 @@ def lose_in_join(coordinator: Any) -> None:
             coordinator._subscription.assign_from_subscribed([])
 
 
+def drop_revoked(coordinator: Any) -> None:
+    """Take from a member of an eager group that is joining what it has revoked for that."""
+    if coordinator.rejoining and not is_cooperative(coordinator) and not is_fenced(coordinator):
+        coordinator._subscription.assign_from_subscribed([])
+
+
 def is_subscribed(coordinator: Any) -> bool:
     """Whether a consumer has a group and a subscription: no topics by ``assign``."""
     return coordinator.config["group_id"] is not None and bool(coordinator._subscription.partitions_auto_assigned())

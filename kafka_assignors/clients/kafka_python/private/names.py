@@ -93,6 +93,7 @@ RETURN = tuple(
     PrivateName(path, _RETURN)
     for path in ("_process_join_group_response", "_assignment_snapshot", "_metadata_snapshot")
 )
+GIVING = (PrivateName("_on_close_prepare_async", "a member that is closed during a rebalance revokes twice"),)
 RECORD = (
     *("group_protocols", "_process_join_group_response", "_perform_assignment", "_process_sync_group_response"),
     *("_on_join_prepare_async", "_on_join_complete_async", "_handle_heartbeat_response", "maybe_leave_group_async"),
@@ -110,6 +111,7 @@ USED = (
     *GUARD,
     *COMMITS,
     *RETURN,
+    *GIVING,
     PrivateName("_rebalance_protocol", "kafka-python rejects cooperative-sticky beside an eager assignor"),
     PrivateName("_rebalance_protocol", "one assignor instance in two open consumers is not detected"),
     PrivateName("_heartbeat_closed", "one assignor instance in two open consumers is not detected"),
@@ -195,6 +197,11 @@ def lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
 def lacks_for_return(coordinator: Any) -> list[str]:
     """The missing names among those by which a static leader that returned watches its topics."""
     return lacks(coordinator, RETURN)
+
+
+def lacks_for_giving(coordinator: Any) -> list[str]:
+    """The missing names among those by which a close revokes nothing again."""
+    return lacks(coordinator, GIVING)
 
 
 def lacks_for_leave(coordinator: Any) -> list[str]:

@@ -42,6 +42,11 @@ def wrap_close(coordinator: Any, closing: Wrap) -> None:
     _wrap(coordinator, {"close": closing})
 
 
+def wrap_giving(coordinator: Any, giving: Wrap) -> None:
+    """Wrap the call of ``on_partitions_revoked`` or ``on_partitions_lost`` by ``close``."""
+    _wrap(coordinator, {"_on_close_prepare_async": giving})
+
+
 def wrap_commits(coordinator: Any, *, sync: Wrap, asynchronous: Wrap, joined: Wrap) -> None:
     """Wrap the coordinator's two commit methods and the method that adopts a new assignment."""
     _wrap(
