@@ -16,11 +16,10 @@ from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.report.service_view import ServiceView, service_view
 from kafka_assignors.integration.scenario import SCENARIOS
-from kafka_assignors.integration.scenario.actions import Pause, PauseAtWork
-from kafka_assignors.integration.scenario.catalogue import Step
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.live.seeds import at_work
 from tests.support.live.services import (
     BROKER_ASSIGNED,
     CHANCY,
@@ -40,12 +39,6 @@ pytestmark = [
     pytest.mark.source("the documentation of kafka-python's, confluent-kafka's and aiokafka's consumers"),
 ]
 OF_BATCHES = Fault({**PROGRAMS, **PROGRAMS_OF_BROKER}, "works on one batch after the other")
-
-
-def at_work(step: Step) -> Step:
-    """A step that pauses a process while it has records that it has not committed."""
-    pauses = (PauseAtWork(action.member) if isinstance(action, Pause) else action for action in step.actions)
-    return replace(step, actions=tuple(pauses))
 
 
 def played(client: str, name: str, fault: Fault, broker: Broker, folder: Path) -> tuple[GroupResult, ServiceView]:
