@@ -35,6 +35,7 @@ _LATEST_S = 0.02
 and the next poll may wait for long."""
 _METADATA = b"CGMDv2:"
 _COMMIT = ("message", "offsets", "async", "asynchronous")
+_STORE = ("message", "offsets")
 _SUBSCRIBE = ("topics", "on_assign", "on_revoke", "on_lost")
 """Positional parameters."""
 _NONE = type(None)
@@ -123,9 +124,12 @@ class _Group:
     """
 
     def __init__(self, file: File, settings: Any, *, plain: bool) -> None:
-        self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, _runs)
+        self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, self.runs)
         self._settings, self._member_id, self.plain = settings, "", plain
         self._owned: set[Any] = set()
+        self._stored: dict[Any, int] = {}  # topic and partition -> offset that the client commits by itself
+        self._commits_itself = _is_on(settings, "enable.auto.commit")
+        self._stores_itself = _is_on(settings, "enable.auto.offset.store")
         self._sent: list[Any] = []  # commits of the service whose outcome is not known
         self._closed = False
         self.idle_ns = 0  # when a poll last returned nothing
@@ -145,6 +149,17 @@ class _Group:
         self._over.set()
         self.waiting.set()
         self.member.guarded(self.member.flush)
+
+    def runs(self, messages: Any) -> list[dict[str, Any]]:
+        """Runs of what the consumer returned, as `_runs` makes them."""
+        runs = _runs(messages)
+        if self._stores_itself:
+            self._stored.update({(run["topic"], run["partition"]): run["last"] + 1 for run in runs})
+        return runs
+
+    def store(self, offsets: frozenset[Any]) -> None:
+        """The service says what the client may commit."""
+        self._stored.update({(topic, partition): offset for topic, partition, offset in offsets})
 
     def start(self, topics: Iterable[str]) -> None:
         """The consumer subscribes."""
@@ -174,11 +189,22 @@ class _Group:
         generation = self._learn(consumer)
         if name == "assigned":
             self._owned |= partitions
+            for place in partitions:
+                self._stored.pop(place, None)
             self.member.join(generation, "", self._owned)
         else:
+            if name == "revoke":
+                self._commit_itself(partitions)
             self._owned -= partitions
             self.member.generation = generation
         self.member.callback(name, "begin", partitions)
+
+    def _commit_itself(self, partitions: Any) -> None:
+        """The client commits what goes, after its callback: what it tells of that comes when others may have it."""
+        self.member.flush()
+        due = [(*place, self._stored[place]) for place in partitions if place in self._stored]
+        if due and self._commits_itself:
+            self.member.commit("begin", due)
 
     def _learn(self, consumer: Any) -> int:
         """Learn the member id, and return the generation; a member that was removed keeps its last ones."""
@@ -230,6 +256,11 @@ class _Group:
         if refused:
             offsets = [(tp.topic, tp.partition, tp.offset) for tp in refused]
             self.member.commit("fail", offsets, error=str(error or refused[0].error))
+
+
+def _is_on(settings: Any, name: str) -> bool:
+    """A switch of the configuration, which is on unless it is turned off."""
+    return str(settings.get(name, True)).lower() not in ("false", "f", "0")
 
 
 def _metadata(data: bytes) -> tuple[int, str, str]:
@@ -349,7 +380,7 @@ class _Recording:
         group.member.guarded(group.member.flush)
         messages = client.consume(*args, **kwargs)
         if messages:
-            group.member.guarded(lambda: group.member.tell("consume", offsets=_runs(messages)))
+            group.member.guarded(lambda: group.member.tell("consume", offsets=group.runs(messages)))
         else:
             group.idle_ns = time.monotonic_ns()
         return messages
@@ -380,7 +411,11 @@ class _Recording:
     def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)
         client: Any = super()
-        return client.store_offsets(*args, **kwargs)
+        answer = client.store_offsets(*args, **kwargs)
+        group = getattr(self, MEMBER, None)
+        if group is not None:
+            group.store(group.member.guarded(_offsets, **_named(_STORE, args, kwargs)) or frozenset())
+        return answer
 
     def seek(self, *args: Any, **kwargs: Any) -> Any:
         _flush(self)

@@ -74,6 +74,17 @@ while not stop:
 consumer.close()
 """
 """Commits by itself, also in a rebalance before it gives partitions up, on a connection of the guard's."""
+BY_ITSELF = """\
+from confluent_kafka import Consumer
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest",
+                     "session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000, "auto.commit.interval.ms": 300})
+consumer.subscribe([topic])
+while not stop:
+    consumer.poll(0.2)
+consumer.close()
+"""
+"""As confluent-kafka's consumer does if nothing is set, more often: in turns, and as partitions are revoked."""
 SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").replace(
     "commit()\n",
     "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
@@ -120,6 +131,7 @@ def broken(result: GroupResult) -> set[str]:
         pytest.param(CLOSES, marks=pytest.mark.long, id="polls"),
         pytest.param(LISTENS, id="with a listener"),
         pytest.param(COOPERATES, id="cooperative, commits by itself"),
+        pytest.param(BY_ITSELF, id="librdkafka, commits by itself"),
     ],
 )
 def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Broker, tmp_path: Path) -> None:
