@@ -7,15 +7,14 @@ a leader assigns, and leaves from there. aiokafka makes the coordinator in ``sta
 from __future__ import annotations
 
 import functools
-import time
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..errors import ConfigError
 from .recorder.member import JoinedMember, ServiceMember, encoded
 from .recorder.sender import EventSender
 from .recorder.sinks import host
+from .recorder.watching import Steps, assigning, watched_async
 
 CLIENT = "aiokafka"
 _NAMES = (
@@ -85,31 +84,25 @@ def _require(coordinator: Any) -> None:
 
 
 def _wrap(member: ServiceMember, coordinator: Any) -> None:
-    for name, around in (
+    for name, watch in (
         ("_send_req", _sending),
-        ("_perform_assignment", _assigning),
+        ("_perform_assignment", assigning),
         ("_on_join_prepare", _preparing),
         ("_on_join_complete", _adopting),
         ("_maybe_leave_group", _leaving),
         ("close", _closing),
     ):
-        setattr(coordinator, name, around(member, coordinator, getattr(coordinator, name)))
+        original = getattr(coordinator, name)
+        replaced = functools.partial(watched_async, member, watch, coordinator, original)
+        setattr(coordinator, name, functools.update_wrapper(replaced, original))
 
 
-Method = Callable[..., Awaitable[Any]]
-
-
-def _sending(member: ServiceMember, coordinator: Any, original: Method) -> Method:
-    @functools.wraps(original)
-    async def _send_req(request: Any, *args: Any, **kwargs: Any) -> Any:
-        kind = type(request).__name__
-        if kind == "JoinGroupRequest":
-            member.guarded(_note_sent, member, coordinator, request)
-        response = await original(request, *args, **kwargs)
-        member.guarded(_note_answer, member, kind, response)
-        return response
-
-    return _send_req
+def _sending(member: ServiceMember, coordinator: Any, request: Any, *_args: Any, **_kwargs: Any) -> Steps:
+    kind = type(request).__name__
+    if kind == "JoinGroupRequest":
+        _note_sent(member, coordinator, request)
+    response = yield
+    _note_answer(member, kind, response)
 
 
 def _note_sent(member: ServiceMember, coordinator: Any, request: Any) -> None:
@@ -150,50 +143,28 @@ def _joined_member(row: Any) -> JoinedMember:
     return JoinedMember(str(member_id), (instance[0] or None) if instance else None, bytes(metadata))
 
 
-def _assigning(member: ServiceMember, coordinator: Any, original: Method) -> Method:  # noqa: ARG001 - as all wrappers
-    @functools.wraps(original)
-    async def _perform_assignment(*args: Any, **kwargs: Any) -> Any:
-        begun = time.perf_counter()
-        assignments: Mapping[str, Any] = await original(*args, **kwargs)
-        member.guarded(member.assigned, assignments, time.perf_counter() - begun)
-        return assignments
-
-    return _perform_assignment
+def _preparing(member: ServiceMember, coordinator: Any, *_args: Any, **_kwargs: Any) -> Steps:
+    lost = coordinator.generation < 0
+    try:
+        yield
+    finally:
+        member.gives_up(member.owned, lost=lost)  # it is eager
 
 
-def _preparing(member: ServiceMember, coordinator: Any, original: Method) -> Method:
-    @functools.wraps(original)
-    async def _on_join_prepare(*args: Any, **kwargs: Any) -> Any:
-        lost = coordinator.generation < 0
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            member.guarded(lambda: member.gives_up(member.owned, lost=lost))  # it is eager
-
-    return _on_join_prepare
-
-
-def _adopting(member: ServiceMember, coordinator: Any, original: Method) -> Method:
-    @functools.wraps(original)
-    async def _on_join_complete(
-        generation: Any, member_id: Any, protocol: Any, assignment: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        member.guarded(lambda: member.adopting(int(generation), str(protocol), bytes(assignment or b"")))
-        try:
-            return await original(generation, member_id, protocol, assignment, *args, **kwargs)
-        finally:
-            member.guarded(lambda: member.owns(coordinator._subscription.assigned_partitions()))
-
-    return _on_join_complete
+def _adopting(  # as aiokafka calls it
+    member: ServiceMember, coordinator: Any, generation: Any, _member_id: Any, protocol: Any, assignment: Any,
+    *_args: Any, **_kwargs: Any,
+) -> Steps:  # fmt: skip
+    member.adopting(int(generation), str(protocol), bytes(assignment or b""))
+    try:
+        yield
+    finally:
+        member.owns(coordinator._subscription.assigned_partitions())
 
 
-def _leaving(member: ServiceMember, coordinator: Any, original: Method) -> Method:
-    @functools.wraps(original)
-    async def _maybe_leave_group(*args: Any, **kwargs: Any) -> Any:
-        member.guarded(_note_leave, member, coordinator)
-        return await original(*args, **kwargs)
-
-    return _maybe_leave_group
+def _leaving(member: ServiceMember, coordinator: Any, *_args: Any, **_kwargs: Any) -> Steps:
+    _note_leave(member, coordinator)
+    yield
 
 
 def _note_leave(member: ServiceMember, coordinator: Any) -> None:
@@ -210,14 +181,8 @@ def _note_leave(member: ServiceMember, coordinator: Any) -> None:
         member.stop("it unsubscribed")
 
 
-def _closing(member: ServiceMember, coordinator: Any, original: Method) -> Method:
-    static = coordinator._group_instance_id is not None
-
-    @functools.wraps(original)
-    async def close(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            member.guarded(member.close, static=static)
-
-    return close
+def _closing(member: ServiceMember, coordinator: Any, *_args: Any, **_kwargs: Any) -> Steps:
+    try:
+        yield
+    finally:
+        member.close(static=coordinator._group_instance_id is not None)

@@ -125,73 +125,68 @@ def commits_of(coordinator: Any) -> CommitQueue:
     """
     if (queue := _commits.get(coordinator)) is None:
         queue = _commits[coordinator] = CommitQueue(coordinator)
-        private.wrapping.wrap_commits(
+        private.wrapping.wrap(
             coordinator,
-            sync=functools.partial(_committing, queue),
-            asynchronous=functools.partial(_committing_later, queue),
-            joined=functools.partial(_adopting, queue),
+            commit=functools.partial(_committing, queue),
+            commit_later=functools.partial(_committing_later, queue),
+            adopt=functools.partial(_adopting, queue),
+            close=functools.partial(_closing, queue),
         )
-        private.wrapping.wrap_close(coordinator, functools.partial(_closing, queue))
     return queue
 
 
-def _committing(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(commit)
-    def kept(offsets: Offsets, timeout_ms: float | None = None) -> Any:
-        if not (private.membership.rebalancing(coordinator) or commits.pending):
-            return commit(offsets, timeout_ms=timeout_ms)
-        limit_ms = private.consumer.request_timeout_ms(coordinator) if timeout_ms is None else timeout_ms
-        return private.requests.run(
-            coordinator, commits.commit, offsets, limit_ms / 1000, private.membership.member_id(coordinator)
-        )
-
-    return kept
-
-
-def _committing_later(commits: CommitQueue, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(commit)
-    def kept(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-        if not (private.membership.rebalancing(coordinator) or commits.pending):
-            return commit(offsets, callback)
-        limit_s = private.consumer.request_timeout_ms(coordinator) / 1000
-        member_id = private.membership.member_id(coordinator)
-
-        async def later(given: Offsets) -> None:
-            await commits.commit(given, limit_s, member_id)
-
-        return private.requests.commit_later(coordinator, later, dict(offsets), callback)
-
-    return kept
+def _committing(
+    commits: CommitQueue,
+    coordinator: Any,
+    commit: Callable[..., Any],
+    offsets: Offsets,
+    timeout_ms: float | None = None,
+) -> Any:
+    if not (private.membership.rebalancing(coordinator) or commits.pending):
+        return commit(offsets, timeout_ms=timeout_ms)
+    limit_ms = private.consumer.request_timeout_ms(coordinator) if timeout_ms is None else timeout_ms
+    return private.requests.run(
+        coordinator, commits.commit, offsets, limit_ms / 1000, private.membership.member_id(coordinator)
+    )
 
 
-def _adopting(
-    commits: CommitQueue, coordinator: Any, joined: Callable[..., Awaitable[Any]]
-) -> Callable[..., Awaitable[Any]]:
+def _committing_later(
+    commits: CommitQueue,
+    coordinator: Any,
+    commit: Callable[..., Any],
+    offsets: Offsets,
+    callback: Callable[[Offsets, Any], None] | None = None,
+) -> Any:
+    if not (private.membership.rebalancing(coordinator) or commits.pending):
+        return commit(offsets, callback)
+    limit_s = private.consumer.request_timeout_ms(coordinator) / 1000
+    member_id = private.membership.member_id(coordinator)
+
+    async def later(given: Offsets) -> None:
+        await commits.commit(given, limit_s, member_id)
+
+    return private.requests.commit_later(coordinator, later, dict(offsets), callback)
+
+
+async def _adopting(  # as kafka-python calls it
+    commits: CommitQueue, coordinator: Any, joined: Callable[..., Awaitable[Any]],
+    generation: int, member_id: str, protocol: str, assignment: bytes,
+) -> Any:  # fmt: skip
     """Offsets of records that were read are committed before partitions are revoked."""
-
-    @functools.wraps(joined)
-    async def kept(generation: int, member_id: str, protocol: str, assignment: bytes) -> Any:
-        if not private.membership.is_cooperative(coordinator):
-            return await joined(generation, member_id, protocol, assignment)
-        await commits.before_revoking(assignment)
-        commits.giving = frozenset(private.membership.owned(coordinator))
-        try:
-            return await joined(generation, member_id, protocol, assignment)
-        finally:
-            commits.giving = ()
-
-    return kept
+    if not private.membership.is_cooperative(coordinator):
+        return await joined(generation, member_id, protocol, assignment)
+    await commits.before_revoking(assignment)
+    commits.giving = frozenset(private.membership.owned(coordinator))
+    try:
+        return await joined(generation, member_id, protocol, assignment)
+    finally:
+        commits.giving = ()
 
 
-def _closing(commits: CommitQueue, coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
+def _closing(commits: CommitQueue, coordinator: Any, close: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """The member leaves after its commits."""
-
-    @functools.wraps(close)
-    def kept(*args: Any, **kwargs: Any) -> None:
-        private.requests.run(coordinator, commits.settle)
-        close(*args, **kwargs)
-
-    return kept
+    private.requests.run(coordinator, commits.settle)
+    close(*args, **kwargs)
 
 
 def _lost(lost: Offsets) -> CommitFailedError:

@@ -85,7 +85,7 @@ def guard(consumer: Any) -> None:
     (``HeartbeatThread`` fails for good on FENCED_INSTANCE_ID) and ``ConsumerCoordinator.onJoinPrepare`` (KIP-429).
     """
     coordinator = private.consumer.coordinator_of(consumer)
-    if lacks := private.names.unguardable(coordinator):
+    if lacks := private.names.lacks(coordinator, private.names.GUARD):
         raise ConfigError(
             f"this consumer can't be guarded: kafka-python's coordinator lacks {', '.join(lacks)}; install "
             "kafka-python 3.0.12"
@@ -95,9 +95,9 @@ def guard(consumer: Any) -> None:
 
 def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
     """Guard a consumer by its coordinator and fetcher (None if unknown); does nothing if a private name is missing."""
-    if coordinator not in _guarded and not private.names.unguardable(coordinator):
+    if coordinator not in _guarded and not private.names.lacks(coordinator, private.names.GUARD):
         private.consumer.cap_reconnects(coordinator)
-        keeps_commits = not private.names.lacks_for_commits(coordinator)
+        keeps_commits = not private.names.lacks(coordinator, private.names.COMMITS)
         join, wait, beats, reading = _Join(), private.waiting.Wait(), private.beating.Beats(), _Reading(keeps_commits)
         _guarded[coordinator] = join
         if keeps_commits:
@@ -112,20 +112,18 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
             reset=_losing,
             find=_finding,
             poll=functools.partial(_polling, reading),
-        )
-        private.wrapping.wrap_pauses(coordinator, prepare=functools.partial(_preparing, reading), pause=_pausing)
-        private.wrapping.wrap_joins(
-            coordinator,
+            prepare=functools.partial(_preparing, reading),
+            pause=_pausing,
             join=functools.partial(_joining, join, wait),
-            joined=functools.partial(_adopting, join, beats),
+            adopt=functools.partial(_adopting, join, beats),
             stable=functools.partial(_stable, join),
+            close=_closing,
         )
-        private.wrapping.wrap_close(coordinator, _closing)
-        if not private.names.lacks_for_giving(coordinator):
-            private.wrapping.wrap_giving(coordinator, _giving)
+        if not private.names.lacks(coordinator, private.names.GIVING):
+            private.wrapping.wrap(coordinator, give_up=_giving)
         private.learning.learn_before_leading(coordinator)
-        if not private.names.lacks_for_return(coordinator):
-            private.wrapping.wrap_answer(coordinator, functools.partial(_leading_again, join))
+        if not private.names.lacks(coordinator, private.names.RETURN):
+            private.wrapping.wrap(coordinator, answered=functools.partial(_leading_again, join))
 
 
 def give_up_join(coordinator: Any) -> None:
@@ -162,34 +160,30 @@ class _Join:
 
 
 def _stopping(
-    join: _Join, wait: private.waiting.Wait, beats: private.beating.Beats, coordinator: Any, handle: Callable[..., Any]
-) -> Callable[..., Any]:
+    join: _Join,
+    wait: private.waiting.Wait,
+    beats: private.beating.Beats,
+    coordinator: Any,
+    handle: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     """A heartbeat response that fences the member stops it; a response about a rebalance ends the wait for records."""
-
-    @functools.wraps(handle)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return handle(*args, **kwargs)
-        except FencedInstanceIdError:
-            private.membership.fence(coordinator)
-            raise
-        except RebalanceInProgressError:
-            join.outdated = True
-            beats.end()
-            wait.end()
-            raise
-
-    return guarded
+    try:
+        return handle(*args, **kwargs)
+    except FencedInstanceIdError:
+        private.membership.fence(coordinator)
+        raise
+    except RebalanceInProgressError:
+        join.outdated = True
+        beats.end()
+        wait.end()
+        raise
 
 
-def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> Callable[[], bool]:
+def _stable(join: _Join, coordinator: Any, stable: Callable[[], bool]) -> bool:
     """kafka-python sends heartbeats while the member is stable; the guard makes it stable from the end of its join."""
-
-    @functools.wraps(stable)
-    def guarded() -> bool:
-        return stable() or join.waits(coordinator)
-
-    return guarded
+    return stable() or join.waits(coordinator)
 
 
 class _Reading:
@@ -218,34 +212,23 @@ class _Reading:
         return wait_ms if timeout_ms is None else min(wait_ms, timeout_ms)
 
 
-def _preparing(
-    reading: _Reading,
-    coordinator: Any,  # noqa: ARG001
-    prepare: Callable[..., Awaitable[Any]],
-) -> Callable[..., Awaitable[Any]]:
+async def _preparing(  # as kafka-python calls it
+    reading: _Reading, _coordinator: Any, prepare: Callable[..., Awaitable[Any]],
+    generation: int, member_id: str, timeout_ms: float | None = None,
+) -> Any:  # fmt: skip
     """The preparation of a join (the commit, ``on_partitions_revoked``) may take the time of the whole ``poll``."""
-
-    @functools.wraps(prepare)
-    async def guarded(generation: int, member_id: str, timeout_ms: float | None = None) -> Any:
-        limit_ms, reading.limit_ms = reading.limit_ms, None
-        return await prepare(generation, member_id, timeout_ms=timeout_ms if limit_ms is None else limit_ms)
-
-    return guarded
+    limit_ms, reading.limit_ms = reading.limit_ms, None
+    return await prepare(generation, member_id, timeout_ms=timeout_ms if limit_ms is None else limit_ms)
 
 
-def _pausing(coordinator: Any, pause: Callable[[], float]) -> Callable[[], float]:
+def _pausing(coordinator: Any, pause: Callable[[], float]) -> float:
     """No heartbeat is due while the member waits for a join."""
-
-    @functools.wraps(pause)
-    def guarded() -> float:
-        return _Reading.PAUSE_S if private.membership.joins(coordinator) else pause()
-
-    return guarded
+    return _Reading.PAUSE_S if private.membership.joins(coordinator) else pause()
 
 
-def _joining(
+async def _joining(
     last: _Join, wait: private.waiting.Wait, coordinator: Any, join: Callable[[], Awaitable[Any]]
-) -> Callable[[], Awaitable[Any]]:
+) -> Any:
     """A join that ended between two polls is not sent again; a fenced or closed member does not join.
 
     The end of a join ends a wait for records, so that the assignment is adopted at once.
@@ -254,145 +237,112 @@ def _joining(
     just before a heartbeat response set it, so the flag is checked again here, where it is up to date: heartbeat
     responses and joins run on the same thread.
     """
-
-    @functools.wraps(join)
-    async def guarded() -> Any:
-        if private.membership.was_fenced(coordinator):
-            mine = private.consumer.instance_id(coordinator)
-            raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
-        if private.membership.gave_up(coordinator):
-            raise IllegalStateError("the consumer is closed")  # not retriable: it ends the poll that wanted to join
-        if not last.waits(coordinator):
-            last.before = private.membership.generation(coordinator)
-            # Until the assignment is adopted: a leader may forget why it joins, see `private.joining.keep_rejoining`.
-            private.joining.request_rebalance(coordinator)
-            try:
-                last.end(coordinator, await join())
-                private.membership.start_heartbeats(coordinator)
-            finally:
-                wait.end()
-        return last.assignment
-
-    return guarded
+    if private.membership.was_fenced(coordinator):
+        mine = private.consumer.instance_id(coordinator)
+        raise FencedInstanceIdError(f"another process has the group_instance_id {mine}")
+    if private.membership.gave_up(coordinator):
+        raise IllegalStateError("the consumer is closed")  # not retriable: it ends the poll that wanted to join
+    if not last.waits(coordinator):
+        last.before = private.membership.generation(coordinator)
+        # Until the assignment is adopted: a leader may forget why it joins, see `private.joining.keep_rejoining`.
+        private.joining.request_rebalance(coordinator)
+        try:
+            last.end(coordinator, await join())
+            private.membership.start_heartbeats(coordinator)
+        finally:
+            wait.end()
+    return last.assignment
 
 
-def _adopting(
-    join: _Join, beats: private.beating.Beats, coordinator: Any, joined: Callable[..., Awaitable[Any]]
-) -> Callable[..., Awaitable[Any]]:
+async def _adopting(
+    join: _Join,
+    beats: private.beating.Beats,
+    coordinator: Any,
+    joined: Callable[..., Awaitable[Any]],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     """An assignment is adopted once; if the group rebalances again meanwhile, the next poll joins at once.
 
     A cooperative member then asks early whether the second round has begun.
     """
-
-    @functools.wraps(joined)
-    async def guarded(*args: Any, **kwargs: Any) -> Any:
-        join.adopt()
-        if join.outdated:
-            private.joining.request_rebalance(coordinator)
-        answer = await joined(*args, **kwargs)
-        if join.leads_again:
-            private.membership.watch_topics(coordinator)
-        if private.membership.is_cooperative(coordinator):
-            beats.begin()
-        return answer
-
-    return guarded
+    join.adopt()
+    if join.outdated:
+        private.joining.request_rebalance(coordinator)
+    answer = await joined(*args, **kwargs)
+    if join.leads_again:
+        private.membership.watch_topics(coordinator)
+    if private.membership.is_cooperative(coordinator):
+        beats.begin()
+    return answer
 
 
-def _leading_again(join: _Join, coordinator: Any, answered: Callable[..., Any]) -> Callable[..., Any]:
+def _leading_again(
+    join: _Join, coordinator: Any, answered: Callable[..., Any], answer: Any, *args: Any, **kwargs: Any
+) -> Any:
     """A broker names the replaced process as the leader to one that returns, which so must not assign."""
-
-    @functools.wraps(answered)
-    def guarded(answer: Any, *args: Any, **kwargs: Any) -> Any:
-        mine = private.consumer.instance_id(coordinator)
-        is_other = answer.leader != answer.member_id
-        join.leads_again = bool(mine) and is_other and lasting_name(answer.leader, None) == mine
-        return answered(answer, *args, **kwargs)
-
-    return guarded
+    mine = private.consumer.instance_id(coordinator)
+    is_other = answer.leader != answer.member_id
+    join.leads_again = bool(mine) and is_other and lasting_name(answer.leader, None) == mine
+    return answered(answer, *args, **kwargs)
 
 
-def _closing(coordinator: Any, close: Callable[..., None]) -> Callable[..., None]:
+def _closing(coordinator: Any, close: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """A consumer that is closed during a join commits and leaves without waiting for the join."""
-
-    @functools.wraps(close)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        give_up_join(coordinator)
-        close(*args, **kwargs)
-
-    return guarded
+    give_up_join(coordinator)
+    close(*args, **kwargs)
 
 
-def _giving(coordinator: Any, give: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+async def _giving(coordinator: Any, give: Callable[[], Awaitable[Any]]) -> Any:
     """What was revoked before a join is not revoked again by a close, whose commit has come before."""
-
-    @functools.wraps(give)
-    async def guarded() -> Any:
-        private.membership.drop_revoked(coordinator)
-        return await give()
-
-    return guarded
+    private.membership.drop_revoked(coordinator)
+    return await give()
 
 
-def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+async def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]], timeout_ms: float | None = None) -> Any:
     """The search for the group's coordinator tries again after a retriable error, within its time limit.
 
     kafka-python refreshes its metadata between two tries, and raises an error of that refresh.
     """
-
-    @functools.wraps(find)
-    async def guarded(timeout_ms: float | None = None) -> Any:
-        if timeout_ms is None:
-            return await find()
-        deadline = time.monotonic() + timeout_ms / 1000
-        while True:
-            try:
-                return await find(timeout_ms=max(0.0, 1000 * (deadline - time.monotonic())))
-            except KafkaError as error:
-                left = deadline - time.monotonic()
-                if not private.consumer.is_retriable(error):
-                    raise
-                if left <= 0:
-                    return False
-                await private.requests.sleep(coordinator, min(private.consumer.backoff_s(coordinator), left))
-
-    return guarded
+    if timeout_ms is None:
+        return await find()
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            return await find(timeout_ms=max(0.0, 1000 * (deadline - time.monotonic())))
+        except KafkaError as error:
+            left = deadline - time.monotonic()
+            if not private.consumer.is_retriable(error):
+                raise
+            if left <= 0:
+                return False
+            await private.requests.sleep(coordinator, min(private.consumer.backoff_s(coordinator), left))
 
 
-def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:
+def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any], timeout_ms: float | None = None) -> Any:
     """The group part of ``poll`` ends early on a retriable error, as it does when its time is up.
 
     It does not wait for the join if the member keeps partitions meanwhile.
     """
-
-    @functools.wraps(poll)
-    def guarded(timeout_ms: float | None = None) -> Any:
-        begun = time.monotonic()
-        try:
-            if not (reading.able and private.membership.reads_on(coordinator)):
-                return poll(timeout_ms=timeout_ms)
-            reading.limit_ms = timeout_ms
-            return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.membership.reads_on(coordinator)
-        except KafkaError as error:
-            if timeout_ms is None or not private.consumer.is_retriable(error):
-                raise
-            left = begun + timeout_ms / 1000 - time.monotonic()
-            time.sleep(max(0.0, min(private.consumer.backoff_s(coordinator), left)))
-            return False
-
-    return guarded
+    begun = time.monotonic()
+    try:
+        if not (reading.able and private.membership.reads_on(coordinator)):
+            return poll(timeout_ms=timeout_ms)
+        reading.limit_ms = timeout_ms
+        return poll(timeout_ms=reading.wait_ms(coordinator, timeout_ms)) or private.membership.reads_on(coordinator)
+    except KafkaError as error:
+        if timeout_ms is None or not private.consumer.is_retriable(error):
+            raise
+        left = begun + timeout_ms / 1000 - time.monotonic()
+        time.sleep(max(0.0, min(private.consumer.backoff_s(coordinator), left)))
+        return False
 
 
-def _losing(coordinator: Any, reset: Callable[..., Any]) -> Callable[..., Any]:
+def _losing(coordinator: Any, reset: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A member that is evicted during a join loses its partitions before it joins again."""
-
-    @functools.wraps(reset)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        answer = reset(*args, **kwargs)
-        for assignor in map(inspect.unwrap, private.consumer.assignors(coordinator)):
-            if isinstance(assignor, TheirCooperativeAssignor):
-                private.membership.drop_claims(assignor)
-        private.membership.lose_in_join(coordinator)
-        return answer
-
-    return guarded
+    answer = reset(*args, **kwargs)
+    for assignor in map(inspect.unwrap, private.consumer.assignors(coordinator)):
+        if isinstance(assignor, TheirCooperativeAssignor):
+            private.membership.drop_claims(assignor)
+    private.membership.lose_in_join(coordinator)
+    return answer

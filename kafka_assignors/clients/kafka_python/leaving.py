@@ -168,7 +168,7 @@ class Pace:
 
 def in_group(coordinator: Any) -> bool:
     """Whether a `Departure` can be made: of a member of a group, whose kafka-python has all private names."""
-    able = not private.names.unguardable(coordinator) and not private.names.lacks_for_leave(coordinator)
+    able = not private.names.lacks(coordinator, (*private.names.GUARD, *private.names.LEAVE))
     return able and private.membership.is_subscribed(coordinator) and not private.membership.is_fenced(coordinator)
 
 
@@ -218,13 +218,13 @@ class Departure:
             private.requests.await_commits(coordinator, END_S)
         except KafkaError as error:
             log.debug("leave: %s", error)
-        private.wrapping.wrap_departure(
+        private.wrapping.wrap(
             coordinator,
             protocols=self._joining,
             poll=self._polling,
-        )
-        private.wrapping.wrap_commits(
-            coordinator, sync=self._committing, asynchronous=self._committing_later, joined=self._adopting
+            commit=self._committing,
+            commit_later=self._committing_later,
+            adopt=self._adopting,
         )
         private.requests.run(coordinator, self._commit_processed)
         private.joining.request_rebalance(coordinator)
@@ -275,58 +275,45 @@ class Departure:
         self._processed.update(offsets)
         self._committed.update(offsets)
 
-    def _joining(self, coordinator: Any, protocols: Callable[[], Any]) -> Callable[[], Any]:
-        @functools.wraps(protocols)
-        def guarded() -> Any:
-            return private.joining.joining_to_leave(coordinator, protocols(), topics=not self._leads)
+    def _joining(self, coordinator: Any, protocols: Callable[[], Any]) -> Any:
+        return private.joining.joining_to_leave(coordinator, protocols(), topics=not self._leads)
 
-        return guarded
-
-    def _adopting(self, coordinator: Any, joined: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:  # noqa: ARG002
+    async def _adopting(  # as kafka-python calls it
+        self, _coordinator: Any, joined: Callable[..., Awaitable[Any]],
+        generation: int, member_id: str, protocol: str, assignment: bytes,
+    ) -> None:  # fmt: skip
         """The group has joined: commit, revoke, leave. A join that was under way before counts as well."""
+        if self._going:
+            return
+        self._going = True
+        try:
+            await self._commit_processed()
+            # librdkafka's leader has no entry for a member without topics, and the coordinator sends zero bytes.
+            await joined(generation, member_id, protocol, assignment or private.joining.NOTHING)
+        finally:
+            await self._leave()
 
-        @functools.wraps(joined)
-        async def guarded(generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
-            if self._going:
-                return
-            self._going = True
-            try:
-                await self._commit_processed()
-                # librdkafka's leader has no entry for a member without topics, and the coordinator sends zero bytes.
-                await joined(generation, member_id, protocol, assignment or private.joining.NOTHING)
-            finally:
-                await self._leave()
+    def _polling(self, _coordinator: Any, poll: Callable[..., Any], timeout_ms: float | None = None) -> Any:
+        if self._going:
+            raise Left
+        done = poll(timeout_ms=timeout_ms)
+        if self._going:
+            raise Left
+        return done
 
-        return guarded
-
-    def _polling(self, coordinator: Any, poll: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ARG002
-        @functools.wraps(poll)
-        def guarded(timeout_ms: float | None = None) -> Any:
-            if self._going:
-                raise Left
-            done = poll(timeout_ms=timeout_ms)
-            if self._going:
-                raise Left
-            return done
-
-        return guarded
-
-    def _committing(self, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
+    def _committing(self, coordinator: Any, _commit: Any, offsets: Offsets, timeout_ms: float | None = None) -> None:
         """The caller's commit; kafka-python refuses it during a join."""
+        limit_ms = coordinator.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        private.requests.run(coordinator, self._commit_for_caller, offsets, limit_ms / 1000)
 
-        @functools.wraps(commit)
-        def guarded(offsets: Offsets, timeout_ms: float | None = None) -> Any:
-            limit_ms = coordinator.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-            private.requests.run(coordinator, self._commit_for_caller, offsets, limit_ms / 1000)
-
-        return guarded
-
-    def _committing_later(self, coordinator: Any, commit: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(commit)
-        def guarded(offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None) -> Any:
-            return private.requests.commit_later(coordinator, self._commit_for_caller, offsets, callback)
-
-        return guarded
+    def _committing_later(
+        self,
+        coordinator: Any,
+        _commit: Any,
+        offsets: Offsets,
+        callback: Callable[[Offsets, Any], None] | None = None,
+    ) -> Any:
+        return private.requests.commit_later(coordinator, self._commit_for_caller, offsets, callback)
 
     async def _commit_for_caller(self, offsets: Offsets, timeout_s: float = END_S) -> None:
         try:

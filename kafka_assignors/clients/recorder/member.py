@@ -132,6 +132,9 @@ class ServiceMember:
 
     def adopting(self, generation: int, protocol: str, assignment: bytes) -> None:
         """The member adopts an assignment."""
+        self._adopting(generation, protocol, lambda: assignment, 2 * len(assignment))
+
+    def _adopting(self, generation: int, protocol: str, assignment: Callable[[], bytes], size: int) -> None:
         self._generation, self.stopped = generation, False
         join, sent = self._join, self._sent.get(protocol, b"")
         same = join.generation == generation
@@ -139,7 +142,7 @@ class ServiceMember:
         timeouts, client_id, host = self._timeouts, self._client_id, self._host
 
         def fields() -> dict[str, Any]:
-            row = member_row(own, assignment, client_id, host, timeouts)
+            row = member_row(own, assignment(), client_id, host, timeouts)
             answer = {"joined_ms": join.joined_ms, "leader": join.leader} if same else {}
             more = {name: value for name, value in answer.items() if value is not None}
             return {
@@ -147,7 +150,7 @@ class ServiceMember:
                 "sent": row, **more,
             }  # fmt: skip
 
-        self._put("generation", fields, 2 * (len(sent) + len(assignment)))
+        self._put("generation", fields, 2 * len(sent) + size)
 
     def is_member(self, member_id: str, instance_id: str | None) -> None:
         """The client tells its ids only once it has joined; the coordinator makes a member id of the client id."""
@@ -159,19 +162,14 @@ class ServiceMember:
 
     def adopting_places(self, generation: int, partitions: Iterable[tuple[str, int]]) -> None:
         """The member adopts an assignment of which the client tells the partitions alone."""
-        self._generation, self.stopped = generation, False
-        own, places = JoinedMember(self._member_id, self._instance_id, b""), tuple(partitions)
-        timeouts, client_id, host = self._timeouts, self._client_id, self._host
+        places = tuple(partitions)
 
-        def fields() -> dict[str, Any]:
+        def assignment() -> bytes:
             from ...core.wire.protocol import AssignedPartitions, by_topic, encode_assignment
 
-            row = member_row(own, encode_assignment(AssignedPartitions(by_topic(places))), client_id, host, timeouts)
-            return {
-                "generation": generation, "protocol": "", "partitions": row["assigned"], "host": host, "sent": row,
-            }  # fmt: skip
+            return encode_assignment(AssignedPartitions(by_topic(places)))
 
-        self._put("generation", fields, 100 * len(places))
+        self._adopting(generation, "", assignment, 100 * len(places))
 
     def owns(self, partitions: Iterable[tuple[str, int]]) -> None:
         """The member owns these partitions from now on: what was given up and what is new is recorded."""

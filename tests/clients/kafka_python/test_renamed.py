@@ -79,7 +79,7 @@ def test_a_renamed_name_is_one_warning_with_its_consequence(lives: dict[str, Any
     (warning,) = warnings_of(life)
     assert warning.partition(" has no ")[2].startswith(f"{name!r}, which kafka-assignors uses. Without it: ")
     assert all(each in warning for each in LOST[name])
-    guarded = name not in {part for use in private.names.GUARD for part in use.path.split(".")}
+    guarded = name not in {part for path in private.names.GUARD for part in path.split(".")}
     assert life["guard"] == ("fine" if guarded else "ConfigError")
     shared = "one assignor instance in two open consumers is not detected"
     assert life["refused"] == ("fine" if shared in LOST[name] else "ConfigError")

@@ -36,15 +36,12 @@ class PrivateName(NamedTuple):
 
 
 _GUARD = "guard() does not work: a fenced or evicted member keeps consuming, and claims partitions that it has lost"
-GUARD = tuple(
-    PrivateName(path, _GUARD)
-    for path in (
-        *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
-        *("ensure_coordinator_ready_async", "_on_join_complete_async", "stable", "_enable_heartbeat", "group_metadata"),
-        *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining", "rebalance_in_progress"),
-        *("need_rejoin", "time_to_next_poll", "_on_join_prepare_async"),
-        *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
-    )
+GUARD = (
+    *("_handle_heartbeat_response", "_do_join_and_sync_async", "reset_generation"),
+    *("ensure_coordinator_ready_async", "_on_join_complete_async", "stable", "_enable_heartbeat", "group_metadata"),
+    *("_async_commit_fenced", "_assignors", "_rebalance_protocol", "rejoining", "rebalance_in_progress"),
+    *("need_rejoin", "time_to_next_poll", "_on_join_prepare_async"),
+    *("_subscription.assign_from_subscribed", "_subscription.assigned_partitions"),
 )
 _LEARN = "a leader treats topics that only other members read as absent until it has their metadata"
 LEARN = (
@@ -52,15 +49,12 @@ LEARN = (
     *("_subscription.group_subscribe", "_subscription.group_subscription", "config"),
 )
 _COMMITS = "commits fail while the group rebalances, even for partitions that the member keeps"
-COMMITS = tuple(
-    PrivateName(path, _COMMITS)
-    for path in (
-        *("commit_offsets_sync", "commit_offsets_async", "_on_join_complete_async"),
-        *("rebalance_in_progress", "_rebalance_protocol", "group_metadata", "config", "completed_offset_commits"),
-        *("coordinator_id", "ensure_coordinator_ready_async", "_net", "_manager.send", "_manager.call_soon", AWAIT_FOR),
-        *("_cluster.add_coordinator", "_cluster.broker_metadata"),
-        *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
-    )
+COMMITS = (
+    *("commit_offsets_sync", "commit_offsets_async", "_on_join_complete_async"),
+    *("rebalance_in_progress", "_rebalance_protocol", "group_metadata", "config", "completed_offset_commits"),
+    *("coordinator_id", "ensure_coordinator_ready_async", "_net", "_manager.send", "_manager.call_soon", AWAIT_FOR),
+    *("_cluster.add_coordinator", "_cluster.broker_metadata"),
+    *("_subscription.all_consumed_offsets", "_subscription.assigned_partitions"),
 )
 _WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for records"
 WAITS = ("_net.wait_for" if is_at_least(VERSION, (3, 1)) else "_net", AWAIT_FOR, "need_rejoin")
@@ -86,14 +80,12 @@ _LEAVE = "leave() closes the consumer at once: the group learns of it by the nex
 LEAVE = (
     *("_do_join_and_sync_async", "_on_join_complete_async", "_on_close_prepare_async", "reset_generation"),
     *("time_to_next_poll", "need_rejoin", "request_rejoin", "_is_leader", "_disable_heartbeat"),
-    *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *(use.path for use in COMMITS)),
+    *("fetch_committed_offsets", "_subscription.partitions_auto_assigned", *COMMITS),
 )
 _RETURN = "partitions that are added after a static leader's restart stay unread until another rebalance"
-RETURN = tuple(
-    PrivateName(path, _RETURN)
-    for path in ("_process_join_group_response", "_assignment_snapshot", "_metadata_snapshot")
-)
-GIVING = (PrivateName("_on_close_prepare_async", "a member that is closed during a rebalance revokes twice"),)
+RETURN = ("_process_join_group_response", "_assignment_snapshot", "_metadata_snapshot")
+_GIVING = "a member that is closed during a rebalance revokes twice"
+GIVING = ("_on_close_prepare_async",)
 RECORD = (
     *("group_protocols", "_process_join_group_response", "_perform_assignment", "_process_sync_group_response"),
     *("_on_join_prepare_async", "_on_join_complete_async", "_handle_heartbeat_response", "maybe_leave_group_async"),
@@ -108,10 +100,10 @@ RECORD = (
 )
 """All private names that `recording` uses."""
 USED = (
-    *GUARD,
-    *COMMITS,
-    *RETURN,
-    *GIVING,
+    *(PrivateName(path, _GUARD) for path in GUARD),
+    *(PrivateName(path, _COMMITS) for path in COMMITS),
+    *(PrivateName(path, _RETURN) for path in RETURN),
+    *(PrivateName(path, _GIVING) for path in GIVING),
     PrivateName("_rebalance_protocol", "kafka-python rejects cooperative-sticky beside an eager assignor"),
     PrivateName("_rebalance_protocol", "one assignor instance in two open consumers is not detected"),
     PrivateName("_heartbeat_closed", "one assignor instance in two open consumers is not detected"),
@@ -178,37 +170,6 @@ def lacks_for_meter(coordinator: Any, fetcher: Any) -> list[str]:
     return [name for name in (*names, missing(fetcher, "fetch_records")) if name]
 
 
-def unguardable(coordinator: Any) -> list[str]:
-    """The missing names among those that `guard` uses."""
-    return lacks(coordinator, GUARD)
-
-
-def lacks_for_commits(coordinator: Any) -> list[str]:
-    """The missing names among those that `commits` uses."""
-    return lacks(coordinator, COMMITS)
-
-
-def lacks(coordinator: Any, needed: Iterable[PrivateName]) -> list[str]:
-    """The missing names among those needed, each once."""
-    names = (missing(coordinator, use.path) for use in needed)
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def lacks_for_return(coordinator: Any) -> list[str]:
-    """The missing names among those by which a static leader that returned watches its topics."""
-    return lacks(coordinator, RETURN)
-
-
-def lacks_for_giving(coordinator: Any) -> list[str]:
-    """The missing names among those by which a close revokes nothing again."""
-    return lacks(coordinator, GIVING)
-
-
-def lacks_for_leave(coordinator: Any) -> list[str]:
-    """The missing names among those that `leaving` uses."""
-    return [name for name in (missing(coordinator, path) for path in LEAVE) if name]
-
-
-def lacks_for_record(coordinator: Any) -> list[str]:
-    """The missing names among those that `recording` uses."""
-    return [name for name in (missing(coordinator, path) for path in RECORD) if name]
+def lacks(coordinator: Any, needed: Iterable[str]) -> list[str]:
+    """The missing names of some paths of attributes, each once."""
+    return list(dict.fromkeys(name for path in needed if (name := missing(coordinator, path))))
