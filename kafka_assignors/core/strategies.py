@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import ConfigError, UnknownName
 from . import copartitioned
 from .broker_side import BROKER_SIDE, PROTOCOL
-from .declaration import Options
+from .declaration import MemberOptions, Options
 from .group import NO_GENERATION, Group, Partitions, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
@@ -36,85 +36,47 @@ from .wire.protocol import AssignedPartitions, Subscription, encode_assignment, 
 
 
 class Stateless(Strategy):
-    """A strategy without options that depends on the members of the group, but not on their claims.
+    """A strategy that depends on the members of the group, but not on their claims.
 
-    `owners` is a function: the group as integers -> int[P], the number of each position's owner.
+    `owners` is a function: the group as integers, and each option of `declared` by its name -> int[P], the number of
+    each position's owner.
     """
 
-    def __init__(self, name: str, owners: Callable[[Indexed], Ints], needs: Collection[str] = ()) -> None:
-        self._owners, self._needs = owners, needs
+    def __init__(
+        self,
+        name: str,
+        owners: Callable[..., Ints],
+        declared: type[Options] = MemberOptions,
+        *,
+        needs: Collection[str] = (),
+        hashes_ids: bool = False,
+    ) -> None:
+        self._owners, self._needs, self._hashes_ids = owners, needs, hashes_ids
+        self.declared = declared
         super().__init__(name)
 
+    @property
+    def hashes_ids(self) -> bool:
+        return self._hashes_ids
+
     def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return self._owners(indexed)
+        return self._owners(indexed, **vars(self.given))
 
     def needs(self) -> Collection[str]:
         return self._needs
 
 
-class MetaqConsistentHash(Strategy):
-    """MetaQ's hash ring (`metaq.consistent_hash`)."""
-
-    declared = metaq.MetaqOptions
-    given: metaq.MetaqOptions
-
-    @property
-    def hashes_ids(self) -> bool:
-        return True
-
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return metaq.consistent_hash_owners(indexed, broker_id=self.given.broker_id)
-
-
-class RocketmqConsistentHash(Strategy):
-    """RocketMQ's hash ring (`rocketmq.consistent_hash`)."""
-
-    declared = rocketmq.RingOptions
-    given: rocketmq.RingOptions
-
-    @property
-    def hashes_ids(self) -> bool:
-        return True
-
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return rocketmq.consistent_hash_owners(
-            indexed, virtual_nodes=self.given.virtual_nodes, broker_name=self.given.broker_name
-        )
-
-
-class MachineRoomNearby(Strategy):
+class MachineRoomNearby(Stateless):
     """Partitions at members on their leader's rack (`rocketmq.machine_room_nearby`)."""
 
-    declared = rocketmq.RoomOptions
     given: rocketmq.RoomOptions
 
     @property
     def hashes_ids(self) -> bool:
         return self.given.inner == "rocketmq-consistent-hash"
 
-    def needs(self) -> Collection[str]:
-        return "racks", "leaders"
-
     def facts(self, group: Group) -> Iterable[Fact]:
         return rocketmq.without_room(group)
-
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        return rocketmq.machine_room_nearby_owners(indexed, inner=self.given.inner)
-
-
-class ConsistentHash(Strategy):
-    """Consistent hashing with bounded loads (`consistent.assign`)."""
-
-    declared = consistent.ConsistentHashOptions
-    given: consistent.ConsistentHashOptions
-
-    @property
-    def hashes_ids(self) -> bool:
-        return True
-
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
-        given = self.given
-        return consistent.owners(indexed, epsilon=given.epsilon, virtual_nodes=given.virtual_nodes, hash=given.hash)
 
 
 class Config(Strategy):
@@ -153,7 +115,7 @@ class Optimal(Strategy):
     bearable: Collection[str] = ()
     """Laws that Java's assignor may break: its assignment is used anyway, and a fact reports the violation."""
 
-    declared: ClassVar[type[Options]] = objective_.StickyOptions
+    declared: type[Options] = objective_.StickyOptions
     given: objective_.StickyOptions | copartitioned.CoPartitionedOptions
 
     @property
@@ -216,18 +178,12 @@ class Sticky(Optimal):
     def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         return bulk.decode_all_sticky([subscription.user_data for subscription in subscriptions], counts)
 
-    def _again(
-        self,
-        sent: Subscription,
-        owned: Sequence[TopicPartition],
-        generation: int,
-        partitions: Mapping[str, int],
-    ) -> Subscription:
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:
         if userdata.decode_sticky(sent.user_data).garbage:
             return sent
         option_bytes = self.told_by(sent.user_data)
         data = userdata.encode_sticky(owned, generation, option_bytes) if owned or option_bytes else None
-        return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
+        return super()._again(sent, owned, generation)._replace(user_data=data)
 
     def echoing(
         self, assignments: Mapping[str, bytes | memoryview], members: Iterable[Joined], generation: int
@@ -263,14 +219,8 @@ class CooperativeSticky(Optimal):
                 claims.append(userdata.Claim(subscription.owned, claim.generation, claim.garbage))
         return claims
 
-    def _again(
-        self,
-        sent: Subscription,
-        owned: Sequence[TopicPartition],
-        generation: int,
-        partitions: Mapping[str, int],
-    ) -> Subscription:
-        subscription = super()._again(sent, owned, generation, partitions)._replace(owned=owned if sent.version else ())
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:
+        subscription = super()._again(sent, owned, generation)._replace(owned=owned if sent.version else ())
         if sent.version > 1 or userdata.decode_cooperative(sent.user_data).garbage:
             return subscription
         return subscription._replace(user_data=userdata.encode_cooperative(generation, self.told_by(sent.user_data)))
@@ -289,19 +239,13 @@ class CompactSticky(Optimal):
         claims = [compact.decode(subscription.user_data, counts) for subscription in subscriptions]
         return [userdata.Claim(claim.owned, claim.generation, claim.garbage) for claim in claims]
 
-    def _again(
-        self,
-        sent: Subscription,
-        owned: Sequence[TopicPartition],
-        generation: int,
-        partitions: Mapping[str, int],
-    ) -> Subscription:
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:
         claim = compact.decode(sent.user_data, {})
         if claim.garbage:
             return sent
         option_bytes = self.told_by(sent.user_data)
         data = compact.encode(_whole(owned), generation, claim.rack, claim.instance_id, option_bytes)
-        return super()._again(sent, owned, generation, partitions)._replace(user_data=data)
+        return super()._again(sent, owned, generation)._replace(user_data=data)
 
 
 class CoPartitioned(CompactSticky):
@@ -352,13 +296,7 @@ class CooperativeCoPartitioned(CoPartitioned):
     ) -> Sequence[userdata.Claim]:
         return [userdata.Claim(subscription.owned, subscription.generation) for subscription in subscriptions]
 
-    def _again(
-        self,
-        sent: Subscription,
-        owned: Sequence[TopicPartition],
-        generation: int,
-        partitions: Mapping[str, int],  # noqa: ARG002 (its user data claim nothing)
-    ) -> Subscription:
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:
         return sent._replace(owned=owned, generation=generation)
 
     def owners(self, indexed: Indexed, claims: Claims | None) -> Ints:
@@ -372,7 +310,7 @@ class ByWork(Strategy):
     In a live group, members send weights, capacities and the protocol in user data: see `wire.weighted`.
     """
 
-    declared: ClassVar[type[Options]] = by_work.ByWorkOptions
+    declared: type[Options] = by_work.ByWorkOptions
     given: by_work.ByWorkOptions
     placing: placing.Placing
     uses_claims = True
@@ -436,7 +374,7 @@ class ByWork(Strategy):
                 subscriptions.append(subscription)
                 continue
             revokes = _revoked(subscription) or (eager and not subscription.owned)
-            again = super()._again(subscription, tps, generation, partitions)._replace(owned=() if revokes else tps)
+            again = super()._again(subscription, tps, generation)._replace(owned=() if revokes else tps)
             if not (user_data.garbage or user_data.compact_data.garbage):
                 rack, instance_id, options = (
                     user_data.compact_data.rack,
@@ -553,12 +491,14 @@ _STATELESS = _by_name(
     Stateless("range", range_.owners, needs=("racks",)),
     Stateless("roundrobin", roundrobin.owners),
     Stateless("metaq-default", metaq.default_owners),
-    MetaqConsistentHash("metaq-consistent-hash"),
+    Stateless("metaq-consistent-hash", metaq.consistent_hash_owners, metaq.MetaqOptions, hashes_ids=True),
     Stateless("average", rocketmq.average_owners),
     Stateless("average-by-circle", rocketmq.average_by_circle_owners),
-    RocketmqConsistentHash("rocketmq-consistent-hash"),
-    MachineRoomNearby("machine-room-nearby"),
-    ConsistentHash("consistent-hash"),
+    Stateless("rocketmq-consistent-hash", rocketmq.consistent_hash_owners, rocketmq.RingOptions, hashes_ids=True),
+    MachineRoomNearby(
+        "machine-room-nearby", rocketmq.machine_room_nearby_owners, rocketmq.RoomOptions, needs=("racks", "leaders")
+    ),
+    Stateless("consistent-hash", consistent.owners, consistent.ConsistentHashOptions, hashes_ids=True),
 )
 
 STRATEGIES: Mapping[str, Strategy] = _by_name(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ConfigError
 from .declaration import MemberOptions, Of, Options, plain, unknown
@@ -58,7 +58,7 @@ class Strategy:
         withholds: Whether a partition that leaves a member that still holds it stays unassigned for one rebalance.
     """
 
-    declared: ClassVar[type[Options]] = MemberOptions
+    declared: type[Options] = MemberOptions
     given: Options
     uses_claims = False
     withholds = False
@@ -199,7 +199,7 @@ class Strategy:
         sent: Sequence[Subscription],
         owned: Sequence[Sequence[TopicPartition]],
         generation: int,
-        partitions: Mapping[str, int],
+        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose user data are read within these)
     ) -> list[Subscription]:
         """What members will send when they join again, as far as their last subscriptions tell.
 
@@ -207,17 +207,11 @@ class Strategy:
         are those that it sent last. What a leader can't read stays as it is.
         """
         return [
-            subscription if subscription.unread else self._again(subscription, tps, generation, partitions)
+            subscription if subscription.unread else self._again(subscription, tps, generation)
             for subscription, tps in zip(sent, owned, strict=True)
         ]
 
-    def _again(
-        self,
-        sent: Subscription,
-        owned: Sequence[TopicPartition],  # noqa: ARG002 (for families with claims)
-        generation: int,
-        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose user data are read within these)
-    ) -> Subscription:
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:  # noqa: ARG002
         """`rejoining` for one member."""
         return sent._replace(generation=generation) if sent.version > 1 else sent
 
