@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,22 +51,18 @@ def topics(places: Sequence[str]) -> list[str]:
     return names
 
 
+_of_output = partial(typer.Option, rich_help_panel="Output")
+_of_cluster = partial(typer.Option, rich_help_panel="Cluster")
+
+
 @dataclass(frozen=True)
 class Output:
     """The options of every command."""
 
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object instead of text.", rich_help_panel="Output")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.", rich_help_panel="Output")] = (
-        False
-    )
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="The Kafka client's log on stderr.", rich_help_panel="Output")
-    ] = False
-    color: Annotated[
-        str, typer.Option("--color", help="auto, always or never.", metavar="WHEN", rich_help_panel="Output")
-    ] = "auto"
+    as_json: Annotated[bool, _of_output("--json", help="One JSON object instead of text.")] = False
+    quiet: Annotated[bool, _of_output("--quiet", "-q", help="No notes, no progress.")] = False
+    verbose: Annotated[bool, _of_output("--verbose", "-v", help="The Kafka client's log on stderr.")] = False
+    color: Annotated[str, _of_output("--color", help="auto, always or never.", metavar="WHEN")] = "auto"
 
     def console(self, *, stderr: bool = False) -> Console:
         """A console for text: 80 columns in a pipe, without colour unless it is wanted."""
@@ -125,33 +121,29 @@ class Common(Output):
 
     bootstrap: Annotated[
         str | None,
-        typer.Option(
-            "--bootstrap", "-b", metavar="HOST:PORT", rich_help_panel="Cluster",
+        _of_cluster(
+            "--bootstrap", "-b", metavar="HOST:PORT",
             help="A broker of the cluster, several with commas; else the variable KAFKA_BOOTSTRAP, else "
             f"{DEFAULT_BOOTSTRAP}.",
         ),
     ] = None  # fmt: skip
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", metavar="FILE", rich_help_panel="Cluster",
-            help="Kafka's client.properties: how to reach the cluster.",
-        ),
-    ] = None  # fmt: skip
+        _of_cluster("--config", metavar="FILE", help="Kafka's client.properties: how to reach the cluster."),
+    ] = None
     profile: Annotated[
         str | None,
-        typer.Option(
-            "--profile", metavar="NAME", rich_help_panel="Cluster",
+        _of_cluster(
+            "--profile", metavar="NAME",
             help="A section of --config, or of ~/.config/kafka-assignors/profiles.properties.",
         ),
     ] = None  # fmt: skip
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", "-X", metavar="KEY=VALUE", rich_help_panel="Cluster",
-            help="A setting beside --config; a secret as KEY='${env:NAME}'.",
+        _of_cluster(
+            "--set", "-X", metavar="KEY=VALUE", help="A setting beside --config; a secret as KEY='${env:NAME}'."
         ),
-    ] = None  # fmt: skip
+    ] = None
 
     @property
     def _variable(self) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...frame import NAME, USAGE, Common, Output, Places, command, guarded, topics
-from .arguments import grown, joining, offers, seconds, separated, sizes
+from .arguments import argument, grown, joining, offers, option, seconds, separated, sizes
 from .later import CommandPlace, Later, add
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 LIVE = "Live groups (read only)"
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)]
+GroupName = Annotated[str, argument(metavar="GROUP", help="Group id.")]
 
 
 def _version(wanted: bool) -> None:
@@ -48,48 +48,32 @@ def _main(
 @command
 def plan(  # options of the command line
     common: Common,
-    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Group id.", show_default=False)] = None,
+    group: Annotated[str | None, argument(metavar="GROUP", help="Group id.")] = None,
     assignor: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--assignor",
             "-A",
             metavar="NAME",
-            show_default=False,
             help="Plan with this one, as NAME or NAME:option=value; repeat for more. "
             "Default: the elected one, range, sticky and cooperative-sticky.",
         ),
     ] = None,
     add: Annotated[
-        list[str] | None,
-        typer.Option("--add", metavar="N", help="So many members join; or their client ids.", show_default=False),
+        list[str] | None, option("--add", metavar="N", help="So many members join; or their client ids.")
     ] = None,
     remove: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--remove", metavar="MEMBER", help="These members leave: client ids, or a number.", show_default=False
-        ),
+        list[str] | None, option("--remove", metavar="MEMBER", help="These members leave: client ids, or a number.")
     ] = None,
     add_partitions: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-partitions", metavar="TOPIC:COUNT", help="A topic grows to so many partitions.", show_default=False
-        ),
+        list[str] | None, option("--add-partitions", metavar="TOPIC:COUNT", help="A topic grows to so many partitions.")
     ] = None,
     members: Annotated[
-        str | None,
-        typer.Option(
-            "--members", metavar="A..B", help="How many members? The loads at these group sizes.", show_default=False
-        ),
+        str | None, option("--members", metavar="A..B", help="How many members? The loads at these group sizes.")
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Keep the plans.", show_default=False)
-    ] = None,
+    save: Annotated[Path | None, option("--save", metavar="FILE", help="Keep the plans.")] = None,
     replay: Annotated[
-        Path | None,
-        typer.Option(
-            "--replay", metavar="FILE", help="Compute kept plans again, without a broker.", show_default=False
-        ),
+        Path | None, option("--replay", metavar="FILE", help="Compute kept plans again, without a broker.")
     ] = None,
 ) -> int:
     """Show what each assignor would do to a live group: what moves and why, with proven bounds. Changes nothing."""
@@ -109,8 +93,7 @@ def plan(  # options of the command line
 def groups(
     common: Common,
     patterns: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="GROUP...", help="Group ids or shell patterns; all groups without.", show_default=False),
+        list[str] | None, argument(metavar="GROUP...", help="Group ids or shell patterns; all groups without.")
     ] = None,
 ) -> int:
     """List groups: state, assignor, members, lag, and how long ago they rebalanced."""
@@ -145,22 +128,17 @@ def why(
 def vote(
     common: Common,
     group: GroupName,
-    adding: Annotated[
-        str | None,
-        typer.Option("--adding", metavar="LIST", help="May a member with this list join?", show_default=False),
-    ] = None,
+    adding: Annotated[str | None, option("--adding", metavar="LIST", help="May a member with this list join?")] = None,
     offer: Annotated[
         list[str] | None,
-        typer.Option(
-            "--offer", metavar="MEMBER=LIST", show_default=False,
+        option(
+            "--offer",
+            metavar="MEMBER=LIST",
             help="A member's list, which no broker tells; '*=LIST' for all others. Repeat for more.",
         ),
     ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="NAME", help="Tell the bounces that change to this one.", show_default=False),
-    ] = None,
-) -> int:  # fmt: skip
+    to: Annotated[str | None, option("--to", metavar="NAME", help="Tell the bounces that change to this one.")] = None,
+) -> int:
     """Tell which assignor wins the next election, who may join, and the safe order of bounces."""
     lists = offers(offer)
     common.reach("kafka")
@@ -180,17 +158,16 @@ def scale(
     over: Annotated[str, typer.Option("--over", metavar="TIME", help="Measure for so long.")] = "60s",
     pace: Annotated[
         float | None,
-        typer.Option(
-            "--pace", metavar="RECORDS", min=0.001, show_default=False,
+        option(
+            "--pace",
+            metavar="RECORDS",
+            min=0.001,
             help="Records per second that a member can read. Default: as measured, of members that are busy.",
         ),
     ] = None,
     least: Annotated[int, typer.Option("--least", metavar="N", min=1, help="No fewer members.")] = 1,
-    most: Annotated[
-        int | None,
-        typer.Option("--most", metavar="N", min=1, help="No more members.", show_default=False),
-    ] = None,
-) -> int:  # fmt: skip
+    most: Annotated[int | None, option("--most", metavar="N", min=1, help="No more members.")] = None,
+) -> int:
     """Tell the fewest members that keep a delay, at the measured rates: 0 it has that many, 1 another number."""
     delay_s, over_s = seconds(delay, "--delay"), seconds(over, "--over")
     from ..scaling import Rules
@@ -208,10 +185,7 @@ def exporter(
     common: Common,
     groups: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="GROUP...", show_default=False,
-            help="Group ids or shell patterns, also of groups that begin later; all without.",
-        ),
+        argument(metavar="GROUP...", help="Group ids or shell patterns, also of groups that begin later; all without."),
     ] = None,
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
@@ -224,27 +198,32 @@ def exporter(
     ] = False,
     otlp: Annotated[
         str | None,
-        typer.Option(
-            "--otlp", metavar="URL", show_default=False,
+        option(
+            "--otlp",
+            metavar="URL",
             help="Also send them to an OpenTelemetry collector, by OTLP over HTTP: http://collector:4318.",
         ),
     ] = None,
     delay: Annotated[
         str | None,
-        typer.Option(
-            "--delay", metavar="TIME", show_default=False,
+        option(
+            "--delay",
+            metavar="TIME",
             help="Also tell the fewest members of each group that keep this delay, as scale does: 30s, 2m.",
         ),
     ] = None,
     keda: Annotated[
         int | None,
-        typer.Option(
-            "--keda", metavar="PORT", min=0, max=65535, show_default=False,
+        option(
+            "--keda",
+            metavar="PORT",
+            min=0,
+            max=65535,
             help="Tell that number to KEDA, too: be an external scaler at this port; 0 for a free one.",
         ),
     ] = None,
     places: Places = None,
-) -> int:  # fmt: skip
+) -> int:
     """Serve rebalances, their causes and costs, and lag to Prometheus, counted from now on. Changes nothing."""
     rules = None
     if delay is not None:
@@ -306,11 +285,9 @@ app.add_typer(_keys, name="keys", rich_help_panel=RECORDS)
 def explain(
     common: Output,
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A law (O1), a finding (hot-key) or a cause (restarted).",
-                       show_default=False),
+        str | None, argument(metavar="NAME", help="A law (O1), a finding (hot-key) or a cause (restarted).")
     ] = None,
-) -> int:  # fmt: skip
+) -> int:
     """Explain a law of the judge, a finding of the pipeline, or a cause told by why. Without NAME: list all."""
     from . import explain as work
 
@@ -321,19 +298,14 @@ def explain(
 @command
 def doctor(
     common: Common,
-    group: Annotated[
-        str | None, typer.Option("--group", metavar="GROUP", help="May the user see it?", show_default=False)
-    ] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="May the user see it?", show_default=False)
-    ] = None,
+    group: Annotated[str | None, option("--group", metavar="GROUP", help="May the user see it?")] = None,
+    topic: Annotated[str | None, option("--topic", metavar="TOPIC", help="May the user see it?")] = None,
     groups: Annotated[bool, typer.Option("--groups", help="List the groups that the user may see.")] = False,
     client_config: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--client-config",
             metavar="FILE",
-            show_default=False,
             help="A consumer's settings: which of them does KIP-848 refuse or change?",
         ),
     ] = None,

@@ -1,11 +1,17 @@
-"""Words of the command line that hold several values: the values themselves."""
+"""Words of the command line: how they are declared, and those that hold several values."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
 import typer
+
+option = functools.partial(typer.Option, show_default=False)
+"""An option that is not given, unless somebody gives it: its help tells no default."""
+argument = functools.partial(typer.Argument, show_default=False)
+"""The same of an argument."""
 
 
 def separated(values: Sequence[str] | None) -> list[str]:
