@@ -80,10 +80,15 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
     """
 
     name: str
-    _strategy_name: str  # separate from `name`: a subclass can use the same strategy under another name
+    _strategy_name: str  # the first `name` of its bases: a subclass can use the same strategy under another name
     _java: ClassVar[type[MemberOptions] | None] = None
     """The declaration of the strategy's options, if its name is one of Java's. With their defaults a member needs no
     strategy before it leads, and imports none: NumPy and the strategies take longer to import than kafka-python."""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "name" in vars(cls) and not hasattr(cls, "_strategy_name"):
+            cls._strategy_name = cls.name
 
     def __init__(self, *, rack: str | None = None, **options: Any) -> None:
         self._options = options

@@ -29,7 +29,6 @@ class RangeAssignor(Assignor):
 
     name = "range"
     _java = MemberOptions
-    _strategy_name = "range"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -40,7 +39,6 @@ class RoundRobinAssignor(Assignor):
 
     name = "roundrobin"
     _java = MemberOptions
-    _strategy_name = "roundrobin"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -85,7 +83,6 @@ class StickyAssignor(_Sticky):
 
     name = "sticky"
     _java = objective.StickyOptions
-    _strategy_name = "sticky"
 
 
 class CompactStickyAssignor(_Sticky):
@@ -96,7 +93,6 @@ class CompactStickyAssignor(_Sticky):
     """
 
     name = "compact-sticky"
-    _strategy_name = "compact-sticky"
 
 
 class CoPartitionedAssignor(Assignor):
@@ -118,7 +114,6 @@ class CoPartitionedAssignor(Assignor):
     """
 
     name = "copartitioned"
-    _strategy_name = "copartitioned"
 
     def __init__(
         self,
@@ -148,7 +143,6 @@ class CooperativeCoPartitionedAssignor(Cooperative):
     """
 
     name = "cooperative-copartitioned"
-    _strategy_name = "cooperative-copartitioned"
 
     def __init__(
         self,
@@ -183,7 +177,6 @@ class CooperativeStickyAssignor(Cooperative):
 
     name = "cooperative-sticky"
     _java = objective.CooperativeStickyOptions
-    _strategy_name = "cooperative-sticky"
 
     def __init__(
         self,

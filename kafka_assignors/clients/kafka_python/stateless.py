@@ -21,7 +21,6 @@ class MetaqDefaultAssignor(Assignor):
     """``metaq-default``: see `kafka_assignors.core.stateless.metaq.default`."""
 
     name = "metaq-default"
-    _strategy_name = "metaq-default"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -35,7 +34,6 @@ class MetaqConsistentHashAssignor(Assignor):
     """
 
     name = "metaq-consistent-hash"
-    _strategy_name = "metaq-consistent-hash"
 
     def __init__(self, *, rack: str | None = None, broker_id: int = 0) -> None:
         super().__init__(rack=rack, broker_id=broker_id)
@@ -45,7 +43,6 @@ class AverageAssignor(Assignor):
     """``average``: see `kafka_assignors.core.stateless.rocketmq.average`."""
 
     name = "average"
-    _strategy_name = "average"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -55,7 +52,6 @@ class AverageByCircleAssignor(Assignor):
     """``average-by-circle``: see `kafka_assignors.core.stateless.rocketmq.average_by_circle`."""
 
     name = "average-by-circle"
-    _strategy_name = "average-by-circle"
 
     def __init__(self, *, rack: str | None = None) -> None:
         super().__init__(rack=rack)
@@ -69,7 +65,6 @@ class RocketmqConsistentHashAssignor(Assignor):
     """
 
     name = "rocketmq-consistent-hash"
-    _strategy_name = "rocketmq-consistent-hash"
 
     def __init__(
         self,
@@ -92,7 +87,6 @@ class MachineRoomNearbyAssignor(Assignor):
     """
 
     name = "machine-room-nearby"
-    _strategy_name = "machine-room-nearby"
 
     def __init__(self, *, rack: str | None = None, inner: str = "average") -> None:
         super().__init__(rack=rack, inner=inner)
@@ -118,7 +112,6 @@ class ConfigAssignor(Assignor):
     """
 
     name = "config"
-    _strategy_name = "config"
 
     def __init__(
         self,
@@ -138,7 +131,6 @@ class ConsistentHashAssignor(Assignor):
     """
 
     name = "consistent-hash"
-    _strategy_name = "consistent-hash"
 
     def __init__(
         self,

@@ -228,7 +228,6 @@ class WeightedAssignor(MemberByWork):
     """
 
     name = "weighted"
-    _strategy_name = "weighted"
 
     def __init__(
         self,
@@ -288,7 +287,6 @@ class LagAssignor(MemberByWork):
     """
 
     name = "lag"
-    _strategy_name = "lag"
 
     def __init__(
         self,
