@@ -7,7 +7,7 @@ results with kafka-python's public methods.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -78,20 +78,14 @@ def leader_racks(cluster: Any, partitions: Mapping[str, int]) -> dict[str, list[
 def subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
     """Members' metadata, decoded by kafka-python or as bytes, as our `Subscription`s."""
     raw = [isinstance(subscription, _BYTES) for subscription in metadata]
-    if (
-        len(metadata) <= _FEW
-        and sum(len(subscription) for subscription in metadata if isinstance(subscription, _BYTES)) <= _FEW_BYTES
-    ):
-        decoded = iter(
-            _subscriptions([subscription for subscription, is_raw in zip(metadata, raw, strict=True) if not is_raw])
-        )
-        pairs = zip(metadata, raw, strict=True)
-        return [read_subscription(bytes(subscription)) if is_raw else next(decoded) for subscription, is_raw in pairs]
-    from ...core.wire import bulk  # see `preload`
+    sent = [bytes(subscription) for subscription, is_raw in zip(metadata, raw, strict=True) if is_raw]
+    from_bytes: Iterator[Subscription]
+    if len(metadata) <= _FEW and sum(map(len, sent)) <= _FEW_BYTES:
+        from_bytes = map(read_subscription, sent)
+    else:
+        from ...core.wire import bulk  # see `preload`
 
-    from_bytes = iter(
-        bulk.subscriptions([bytes(subscription) for subscription, is_raw in zip(metadata, raw, strict=True) if is_raw])
-    )
+        from_bytes = iter(bulk.subscriptions(sent))
     decoded = iter(
         _subscriptions([subscription for subscription, is_raw in zip(metadata, raw, strict=True) if not is_raw])
     )
@@ -136,13 +130,9 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
         return read
     if len(owned_partitions) <= _FEW:
         claims: Sequence[Partitions] = [_few_claims(runs) for runs in owned_partitions]
-        return [
-            subscription._replace(owned=owned) if owned else subscription
-            for subscription, owned in zip(read, claims, strict=True)
-        ]
-    claims = _claims(
-        owned_partitions, set().union(*{id(subscription.topics): subscription.topics for subscription in read}.values())
-    )
+    else:
+        topics = {id(subscription.topics): subscription.topics for subscription in read}
+        claims = _claims(owned_partitions, set().union(*topics.values()))
     return [
         subscription._replace(owned=owned) if owned else subscription
         for subscription, owned in zip(read, claims, strict=True)
