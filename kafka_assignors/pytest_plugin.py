@@ -105,10 +105,6 @@ def _reached(config: pytest.Config) -> Connection | None:
     return read_connection(bootstrap, None if file is None else Path(file))
 
 
-def _required(config: pytest.Config) -> bool:
-    return bool(config.getoption("--kafka-require") or config.getini("kafka_require"))
-
-
 @contextmanager
 def _offered(config: pytest.Config) -> Iterator[None]:
     """Skip tests that need a broker if the machine can't run one; with ``--kafka-require``, fail them.
@@ -123,7 +119,7 @@ def _offered(config: pytest.Config) -> Iterator[None]:
     except ChecksumMismatch:  # not a missing jar, but a wrong one
         raise
     except (JavaNotFound, JarError, DockerUnavailable) as error:
-        if _required(config):
+        if config.getoption("--kafka-require") or config.getini("kafka_require"):
             pytest.fail(f"--kafka-require, but {error}", pytrace=False)
         pytest.skip(f"{error}; --kafka-require makes this a failure")
 
@@ -316,7 +312,14 @@ class _Judged:
         self.verdict_text = ""  # the verdict, if the test failed on its own
 
     def group(  # what a group is, and how it is judged; the rest is the group's own
-        self, broker: Broker, name: str, *, unknown_ok: bool, require: Collection[str], drain: bool, **settings: Any
+        self,
+        broker: Broker,
+        name: str,
+        *,
+        unknown_ok: bool = False,
+        require: Collection[str] = (),
+        drain: bool = True,
+        **settings: Any,
     ) -> MemberGroup:
         """Make a group with a new id, whose events are in the one history."""
         known_laws(require)
@@ -435,15 +438,8 @@ def kafka_group(
     """
     judged = request.node.stash[_JUDGED] = _Judged(kafka_history, request.node.name)
 
-    def make(
-        name: str = "group",
-        *,
-        unknown_ok: bool = False,
-        require: Collection[str] = (),
-        drain: bool = True,
-        **settings: Any,
-    ) -> MemberGroup:
-        group = judged.group(kafka_broker, name, unknown_ok=unknown_ok, require=require, drain=drain, **settings)
+    def make(name: str = "group", **settings: Any) -> MemberGroup:
+        group = judged.group(kafka_broker, name, **settings)
         kafka_groups_made.add(group.group)
         return group
 
@@ -466,19 +462,12 @@ def kafka_group_factory(
     """
 
     @contextmanager
-    def make(
-        name: str = "group",
-        *,
-        unknown_ok: bool = False,
-        require: Collection[str] = (),
-        drain: bool = True,
-        **settings: Any,
-    ) -> Iterator[MemberGroup]:
+    def make(name: str = "group", **settings: Any) -> Iterator[MemberGroup]:
         kept = _option(request.config, "artifacts")
         folder = tmp_path_factory.mktemp(_file_name(name)) if kept is None else _kept(Path(kept), name)
         judged = _Judged(folder, name)
         try:
-            group = judged.group(kafka_broker, name, unknown_ok=unknown_ok, require=require, drain=drain, **settings)
+            group = judged.group(kafka_broker, name, **settings)
             kafka_groups_made.add(group.group)
             yield group
         except BaseException:
