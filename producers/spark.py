@@ -24,8 +24,6 @@ except ModuleNotFoundError as missing:
         f"kafka_assignors.producers.spark needs pyspark: {install('spark')}", name="pyspark"
     ) from missing
 
-_MAX = 0x7FFFFFFF
-
 
 def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
     """The ``partition`` column for Spark's Kafka sink.

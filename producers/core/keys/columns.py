@@ -69,23 +69,16 @@ def _crc32_chunk(data: NDArray[np.uint8], start: NDArray[Any], length: NDArray[A
     return np.fromiter((zlib.crc32(view[a:b]) for a, b in zip(start.tolist(), ends, strict=True)), np.uint32, len(ends))
 
 
-def partitions_column(
-    data: NDArray[np.uint8], offsets: NDArray[Any], n: int, preset: str = "java"
-) -> NDArray[np.int32]:
-    """`partition_for_key` of many keys; `data` and `offsets` as in `murmur2_column`.
-
-    Returns int32[keys]; -1 for an empty key if the preset treats it as no key.
-
-    Raises:
-        ConfigError: `n` is not a positive int; UnknownName: no such preset.
-    """
-    return next(partitions_columns(data, offsets, [(preset, n)]))
-
-
 def partitions_columns(
     data: NDArray[np.uint8], offsets: NDArray[Any], tries: Iterable[tuple[str, int]]
 ) -> Iterator[NDArray[np.int32]]:
-    """`partitions_column` for several (preset, n), in their order: each hash of the keys is computed once.
+    """`partition_for_key` of many keys for several (preset, n), in their order: each hash of the keys is computed once.
+
+    `data` and `offsets` as in `murmur2_column`. Yields int32[keys]; -1 for an empty key if the preset treats it as no
+    key.
+
+    Raises:
+        ConfigError: `n` is not a positive int; UnknownName: no such preset.
 
     Cost: the hashes that the presets need, plus about 5 ns per key and try; 0.1 µs for ``"consistent"``.
     """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kafka_assignors.producers import partition_for_key
-from kafka_assignors.producers.core.keys.columns import partitions_column
+from kafka_assignors.producers.core.keys.columns import partitions_columns
 from kafka_assignors.producers.core.keys.keyed import PRESETS
 from tests.support.producers import vectors
 
@@ -27,7 +27,7 @@ def test_every_key_lies_where_the_client_puts_it(preset):
     for count in rows[0][preset]:
         theirs = [row[preset][count] for row in rows]
         assert [partition_for_key(key, int(count), preset) for key in keys] == theirs
-        column = partitions_column(np.frombuffer(b"".join(keys), np.uint8), offsets, int(count), preset)
+        (column,) = partitions_columns(np.frombuffer(b"".join(keys), np.uint8), offsets, [(preset, int(count))])
         empty = PRESETS[preset].empty_is_null
         assert column.tolist() == [-1 if empty and not key else p for key, p in zip(keys, theirs, strict=True)]
 
