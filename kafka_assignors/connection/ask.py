@@ -191,7 +191,7 @@ def _opened(connection: Connection, deadline: float) -> Iterator[_Line]:
         except ssl.SSLCertVerificationError as error:
             raise _untrusted(connection, host, error) from None
         except ssl.SSLError as error:
-            raise _not_agreed(connection, error) from None
+            raise (_certificate_refused(connection, error) or _explained(connection, error)) from None
 
 
 class _Line:
@@ -321,10 +321,6 @@ def _untrusted(connection: Connection, host: str, error: ssl.SSLCertVerification
             "the authority's certificate in ssl.truststore.location"
         )
     return AccessRefused(f"{connection}: {explanation}")
-
-
-def _not_agreed(connection: Connection, error: ssl.SSLError) -> AccessRefused | OSError:
-    return _certificate_refused(connection, error) or _explained(connection, error)
 
 
 def _certificate_refused(connection: Connection, error: ssl.SSLError) -> AccessRefused | None:

@@ -68,7 +68,6 @@ class BrokerMember:
     target: Ids | None = None
     listed: tuple[TopicPartition, ...] = ()
     epoch: int = -1
-    previous_epoch: int = -1
     state: int = STABLE
     assigned: Ids = frozenset()
     revoking: Ids = frozenset()
@@ -137,7 +136,7 @@ class BrokerGroup:
                 self.members[member_id] = replace(member, target=None, listed=())
             elif member is not None and record == CURRENT:
                 self.members[member_id] = replace(
-                    member, epoch=-1, previous_epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
+                    member, epoch=-1, state=STABLE, assigned=frozenset(), revoking=frozenset()
                 )
             return
         member = member or BrokerMember(member_id)
@@ -161,7 +160,6 @@ class BrokerGroup:
             member = replace(
                 member,
                 epoch=fields["memberEpoch"],
-                previous_epoch=fields.get("previousMemberEpoch", -1),
                 state=fields.get("state", STABLE),
                 assigned=ids(fields.get("assignedPartitions", ())),
                 revoking=ids(fields.get("partitionsPendingRevocation", ())),

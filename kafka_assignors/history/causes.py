@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 from . import departures
-from .coordinator_log import CommittedMember
 from .generations import GroupGeneration
 from .ownership import Committed
 
@@ -127,13 +126,9 @@ def _of_topics(before: GroupGeneration, end: GroupGeneration) -> Iterator[Cause]
 def _of_member(kind: str, generation: GroupGeneration, holder: str, detail: str = "") -> Cause:
     member = generation.members[holder]
     return Cause(
-        kind, generation.called[holder], member.client_id, _host(member), detail, member.member_id,
-        member.instance_id or "",
+        kind, generation.called[holder], member.client_id, member.client_host.removeprefix("/"), detail,
+        member.member_id, member.instance_id or "",
     )  # fmt: skip
-
-
-def _host(member: CommittedMember) -> str:
-    return member.client_host.removeprefix("/")
 
 
 class Restarts:

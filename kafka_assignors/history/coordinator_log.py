@@ -164,9 +164,6 @@ def partition_of(group: str, partitions: int) -> int:
     return 0 if code == -(1 << 31) else abs(code) % partitions
 
 
-_NO_TAGS: Mapping[int, Any] = {}
-
-
 class _Reader(FlexibleReader):
     """Reads the structures within records."""
 
@@ -179,9 +176,7 @@ class _Reader(FlexibleReader):
     def classic_member(self) -> dict[str, Any] | None:
         if self.take(1)[0] != 1:  # a nullable struct: brokers write 0 for null, and the schema says -1
             return None
-        fields = {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)}
-        self.tags()
-        return fields
+        return {"sessionTimeoutMs": self.int32(), "supportedProtocols": self.array(_Reader._protocol)} | self.tags()
 
     def _uuid(self) -> str:
         return base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
@@ -191,24 +186,18 @@ class _Reader(FlexibleReader):
         return fields | self.tags({0: ("assignmentEpochs", lambda value: value.array(_Reader.int32))})
 
     def _topic(self) -> dict[str, Any]:
-        fields = {
+        return {
             "topicId": self._uuid(),
             "topicName": self.string_or_none(),
             "numPartitions": self.int32(),
             "partitionMetadata": self.array(_Reader._racks),
-        }
-        self.tags()
-        return fields
+        } | self.tags()
 
     def _racks(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"partition": self.int32(), "racks": self.array(_Reader.string)}
-        self.tags()
-        return fields
+        return {"partition": self.int32(), "racks": self.array(_Reader.string)} | self.tags()
 
     def _protocol(self) -> dict[str, Any]:
-        fields = {"name": self.string_or_none(), "metadata": base64.b64encode(self.bytes()).decode()}
-        self.tags()
-        return fields
+        return {"name": self.string_or_none(), "metadata": base64.b64encode(self.bytes()).decode()} | self.tags()
 
 
 def _decode(key: _Reader, value: bytes | None) -> Decoded:
@@ -306,7 +295,7 @@ def _broker_assigned(version: int, key: _Reader, value: bytes | None) -> Decoded
         return Unknown(f"{record} value version {newer}", group)
     read.flexible = True
     values = {name: take(read) for name, take in fields.items()}
-    return BrokerAssigned(record, group, member, values | read.tags(_TAGGED.get(version, _NO_TAGS)), pattern)
+    return BrokerAssigned(record, group, member, values | read.tags(_TAGGED.get(version, {})), pattern)
 
 
 def _offset(group: str, topic: str, partition: int, value: _Reader) -> Decoded:

@@ -166,10 +166,6 @@ _TELLING = kinds_of(GenerationBody, AssignEndBody, StopBody, ErrorBody)
 """Kinds of which `recordings` makes something; what a member revokes or takes over is none of them."""
 
 
-def _tells(event: Event) -> bool:
-    return event.src == "member" and event.kind in _TELLING
-
-
 def _place(counted: Sequence[GroupGeneration], now: Sequence[GroupGeneration]) -> int:
     """How many of the generations `now` are counted: those up to the last one that is among `counted`."""
     if not counted:
@@ -274,7 +270,7 @@ class RecordedMonitor:
         """Give each group its events; those until the start if `now_s` is None."""
         by_group: dict[str, list[Event]] = {}
         for event in events:
-            if event.group and _tells(event) and self._means(event.group):
+            if event.group and event.src == "member" and event.kind in _TELLING and self._means(event.group):
                 by_group.setdefault(event.group, []).append(event)
         for group in by_group.keys() - self._meters.keys():
             if len(self._meters) >= MOST_GROUPS:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 from ...errors import ConfigError
 
@@ -85,7 +85,7 @@ class TransactionalProducer:
         try:
             call(timeout)
         except KafkaException as error:
-            if not _goes_on(error.args[0]):
+            if not error.args[0].retriable():  # else the end of the transaction is still under way
                 self._ending = None
             raise
         if self._clock() - begun >= self._given_up_s:
@@ -96,8 +96,3 @@ class TransactionalProducer:
         producer = self._make(dict(self._config))
         producer.init_transactions(self._init_timeout_s)
         return producer
-
-
-def _goes_on(error: KafkaError) -> bool:
-    """Whether the end of the transaction is still under way."""
-    return bool(error.retriable())

@@ -7,13 +7,13 @@ same way: each member's last subscription, with what the member owns now, throug
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from ...core.group import NO_GENERATION, Group
-from ...core.group.facts import Fact, ordered
+from ...core.group.facts import ordered
 from ...core.group.options import tell
 from ...core.reading import decode, decoded
 from ...core.strategies import ByWork, strategy
@@ -90,7 +90,9 @@ def led(
     if unknown and any(fact.kind == "options-differ" for fact in facts):
         notes.append(unknown)
     notes += [*_of_figures(live, agreed), *_of_leaders(agreed), *_of_ids(live, group, change, agreed)]
-    read = replace(read, facts=ordered((*read.facts, *_without(facts, given))))
+    if given.options:  # they hold whatever members sent
+        facts = tuple(fact for fact in facts if fact.kind != "options-differ")
+    read = replace(read, facts=ordered((*read.facts, *facts)))
     return Led(agreed, read, tuple(notes), _like(live, given).member_id)
 
 
@@ -112,11 +114,6 @@ def _by_ids(live: LiveGroup, options: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for name, value in options.items()
     }
-
-
-def _without(facts: Sequence[Fact], given: Strategy) -> Iterator[Fact]:
-    """Members' options don't matter where others are given."""
-    return (fact for fact in facts if fact.kind != "options-differ" or not given.options)
 
 
 def _joined(live: LiveGroup, group: Group, given: Strategy) -> list[Joined] | None:

@@ -14,7 +14,7 @@ from itertools import accumulate, chain, pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ...core.group import Group, Member, TopicPartition
+from ...core.group import Group, Member
 from ...core.group.invariants import Breach, violations
 from ...extras import install
 from .values import Decision, Goal
@@ -137,13 +137,10 @@ def _first_round(group: Group, plan: Decision) -> Iterator[Breach]:
     eager = plan.options.get("eager", False)
     for breach in violations(group, plan.assignment, cooperative=True):
         revoked = breach.members if eager is True else eager or ()
-        owners = [m for m in breach.members if breach.partition and _has(plan.assignment[m], breach.partition)]
+        tp = breach.partition
+        owners = [m for m in breach.members if tp and tp.partition in plan.assignment[m].get(tp.topic, ())]
         if breach.law != "hand-over" or not set(breach.members) - set(owners) <= set(revoked):
             yield breach
-
-
-def _has(topics: Mapping[str, Sequence[int]], partition: TopicPartition) -> bool:
-    return partition.partition in topics.get(partition.topic, ())
 
 
 def _odd(load: Load) -> Any:
