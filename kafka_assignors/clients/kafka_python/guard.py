@@ -62,8 +62,8 @@ def guard(consumer: Any) -> None:
     * **A close during a join waits for it**, 20 to 32 s if a frozen member holds the join up, and leaves a ghost in the
       group: the broker reads no LeaveGroup from a connection whose JoinGroup is not answered. With the guard, ``close``
       gives the join up, commits and leaves on another connection, also after Ctrl-C in a ``poll``.
-    * **A member of an eager group that is closed during a rebalance revokes twice**: once before it joins, and once as it
-      closes. With the guard, ``on_partitions_revoked`` is called once, as in Java.
+    * **A member of an eager group that is closed during a rebalance revokes twice**: once before it joins, and once as
+      it closes. With the guard, ``on_partitions_revoked`` is called once, as in Java.
     * **A cooperative member does not read during a rebalance**, although it keeps its partitions: ``poll`` waits until
       all members have joined, which takes as long as the slowest ``on_partitions_revoked``. With the guard, ``poll``
       returns records meanwhile, as in Java.
