@@ -43,18 +43,18 @@ class NetworkFault:
 
     @property
     def ends(self) -> bool:
-        """Whether it ends on its own. If not, it lasts until it is healed."""
-        return True
+        """Whether it ends on its own, by a number of hits or a duration. If not, it lasts until it is healed."""
+        return self.limit is not None or self.duration_ms is not None
 
     @property
     def limit(self) -> int | None:
         """How many times it may hit; None: no limit."""
-        return None
+        return getattr(self, "times", None)
 
     @property
     def duration_ms(self) -> float | None:
         """How long it may hit, in ms; None: no limit."""
-        return None
+        return getattr(self, "for_ms", None)
 
     def of(self, client_id: str) -> bool:
         """Whether the fault applies to a member."""
@@ -79,16 +79,6 @@ class Cut(NetworkFault):
     for_ms: float | None = None
 
     name = "cut"
-
-    @property
-    def ends(self) -> bool:
-        """Whether it has a duration."""
-        return self.for_ms is not None
-
-    @property
-    def duration_ms(self) -> float | None:
-        """How long it may hit, in ms; None: no limit."""
-        return self.for_ms
 
     def hits(self, client_id: str, api: str, side: str) -> bool:  # noqa: ARG002 - it is about connections
         """Always False: a cut holds whole connections."""
@@ -115,21 +105,6 @@ class Delay(NetworkFault):
 
     name = "delay"
 
-    @property
-    def ends(self) -> bool:
-        """Whether it has a number of frames or a duration."""
-        return self.times is not None or self.for_ms is not None
-
-    @property
-    def limit(self) -> int | None:
-        """How many frames it may hit; None: no limit."""
-        return self.times
-
-    @property
-    def duration_ms(self) -> float | None:
-        """How long it may hit, in ms; None: no limit."""
-        return self.for_ms
-
 
 @dataclass(frozen=True)
 class Drop(NetworkFault):
@@ -149,11 +124,6 @@ class Drop(NetworkFault):
 
     name = "drop"
 
-    @property
-    def limit(self) -> int | None:
-        """How many frames it may hit."""
-        return self.times
-
 
 @dataclass(frozen=True)
 class Reset(NetworkFault):
@@ -172,11 +142,6 @@ class Reset(NetworkFault):
     every_ms: float = 1000
 
     name = "reset"
-
-    @property
-    def limit(self) -> int | None:
-        """How many times it may hit."""
-        return self.times
 
     def hits(self, client_id: str, api: str, side: str) -> bool:
         """Whether the fault applies to a frame. Always False without an API."""
