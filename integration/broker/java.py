@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 from .settings import KAFKA_VERSION, LOGGER_FLAGS
@@ -16,7 +16,7 @@ from .settings import KAFKA_VERSION, LOGGER_FLAGS
 _FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *LOGGER_FLAGS)
 
 
-class LiveJava:
+class LiveJava(AbstractContextManager["LiveJava"]):
     """A JVM that executes calls from Python; a context manager. It ends with this process, however that ends.
 
     The JVM listens only on 127.0.0.1 and accepts only clients that know its token, which it creates. PySpark in the
@@ -68,10 +68,5 @@ class LiveJava:
         """End the JVM. Safe to call twice."""
         self._gateway.close()
 
-    def __enter__(self) -> LiveJava:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

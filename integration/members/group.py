@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -53,7 +52,7 @@ LEAVE_S = 20
 """Default time in seconds that a member may read on while it hands its partitions over."""
 
 
-class MemberGroup(MemberFaults):
+class MemberGroup(MemberFaults, AbstractContextManager["MemberGroup"]):
     """The members of one group, the reader of their coordinator log, and the harness's own events.
 
     A context manager: leaving it ends every member, also after an exception or Ctrl-C. `bootstrap`, `group`, `folder`
@@ -463,10 +462,7 @@ class MemberGroup(MemberFaults):
             self._topics.close()
             self._writer.close()
 
-    def __enter__(self) -> MemberGroup:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _spawn(self, config: MemberConfig, stem: Path, service: Service | None, tap: WireTap | None) -> MemberProcess:

@@ -18,6 +18,8 @@ from typing import IO
 
 from kafka_assignors.output import ENDING
 
+from .piped import piped
+
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
@@ -97,7 +99,7 @@ class ChildProgram:
                 cwd=folder,
                 env=None if environment is None else {**os.environ, **environment},
             )
-        line = _pipe(self._watchdog.stdout).readline()
+        line = piped(self._watchdog.stdout).readline()
         self.pid = int(line) if line else None  # None: it couldn't be started; the output says why
 
     @property
@@ -146,14 +148,14 @@ class ChildProgram:
         with self._reading:
             for pipe in (self._watchdog.stdin, self._watchdog.stdout):
                 with contextlib.suppress(BrokenPipeError):
-                    _pipe(pipe).close()
+                    piped(pipe).close()
             code = self._watchdog.wait()
             if self._code is None:
                 self._code = code
 
     def _ended(self, timeout_s: float) -> int | None:
         """The program's exit code if it ends in time."""
-        pipe = _pipe(self._watchdog.stdout)
+        pipe = piped(self._watchdog.stdout)
         if self._code is None and _readable(pipe, timeout_s):
             with self._reading:  # another thread may have read it meanwhile
                 if self._code is None and _readable(pipe, 0):
@@ -163,7 +165,7 @@ class ChildProgram:
 
     def _send(self, command: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ValueError):  # it has just ended, or was closed
-            pipe = _pipe(self._watchdog.stdin)
+            pipe = piped(self._watchdog.stdin)
             pipe.write(command)
             pipe.flush()
 
@@ -173,8 +175,3 @@ def _readable(pipe: IO[bytes], timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(pipe, select.POLLIN | select.POLLHUP)
     return bool(poll.poll(1000 * timeout_s))
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe

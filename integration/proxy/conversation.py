@@ -14,31 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.consumer import (
-    FetchRequest,
-    FetchResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka.protocol.producer import (
-    EndTxnRequest,
-    EndTxnResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+from kafka.protocol import consumer, metadata, producer
 
 from kafka_assignors.errors import KafkaAssignorsError
 
@@ -172,18 +148,17 @@ Names = dict[UUID, str]
 """Topic id -> topic, of all metadata that a process was answered."""
 
 _CLASSES: Mapping[str, tuple[Any, Any]] = {
-    "JoinGroup": (JoinGroupRequest, JoinGroupResponse),
-    "SyncGroup": (SyncGroupRequest, SyncGroupResponse),
-    "Heartbeat": (HeartbeatRequest, HeartbeatResponse),
-    "LeaveGroup": (LeaveGroupRequest, LeaveGroupResponse),
-    "OffsetCommit": (OffsetCommitRequest, OffsetCommitResponse),
-    "TxnOffsetCommit": (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
-    "EndTxn": (EndTxnRequest, EndTxnResponse),
+    **{
+        api: (getattr(module, f"{api}Request"), getattr(module, f"{api}Response"))
+        for module, apis in (
+            (consumer, ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")),
+            (consumer, ("Fetch", "ListOffsets")),
+            (producer, ("TxnOffsetCommit", "EndTxn")),
+            (metadata, ("Metadata",)),
+        )
+        for api in apis
+    },
     "ConsumerGroupHeartbeat": (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
-    "Metadata": (MetadataRequest, MetadataResponse),
-    "Fetch": (FetchRequest, FetchResponse),
-    "ListOffsets": (ListOffsetsRequest, ListOffsetsResponse),
-    "OffsetFetch": (OffsetFetchRequest, OffsetFetchResponse),
 }
 """Kafka's name of an API -> classes of its requests and answers."""
 _LAST_DELTA, _MAGIC, _BATCH = 23, 16, struct.Struct(">qi")
@@ -227,12 +202,13 @@ class Conversation:
         message = self._decoded(request, 0, frame)
         if isinstance(message, Unread):
             return message
+        if getattr(message, "group_id", self._group) != self._group:  # the end of a transaction names none
+            return None
         try:
             call = _CALLS[request.api](self, message)
         except UnknownTopicId as error:
             return Unread(f"{request.api} v{request.version} of topic id {error}, whose name was in no metadata")
-        if call is not None:
-            self._calls[request] = call
+        self._calls[request] = call
         return call
 
     def answered(self, frame: bytes) -> Reply | SentOffsets | TopicNames | Unread | None:
@@ -272,50 +248,39 @@ class Conversation:
         except Exception as error:  # generated code meets bytes that it does not expect
             return Unread(f"{what} can't be decoded: {type(error).__name__}: {error}")
 
-    def _join(self, message: Any) -> Call | None:
-        if message.group_id != self._group:
-            return None
+    def _join(self, message: Any) -> Call:
         session_ms, rebalance_ms = message.session_timeout_ms, message.rebalance_timeout_ms
         return JoinCall(
             message.member_id, message.group_instance_id, session_ms, rebalance_ms if rebalance_ms >= 0 else session_ms,
             tuple((protocol.name, bytes(protocol.metadata)) for protocol in message.protocols),
         )  # fmt: skip
 
-    def _sync(self, message: Any) -> Call | None:
-        return SyncCall(message.member_id, message.generation_id) if message.group_id == self._group else None
+    def _sync(self, message: Any) -> Call:
+        return SyncCall(message.member_id, message.generation_id)
 
-    def _beat(self, message: Any) -> Call | None:
-        return BeatCall(message.member_id, message.generation_id) if message.group_id == self._group else None
+    def _beat(self, message: Any) -> Call:
+        return BeatCall(message.member_id, message.generation_id)
 
-    def _consumer_beat(self, message: ConsumerGroupHeartbeatRequest) -> Call | None:
-        if message.group_id != self._group:
-            return None
+    def _consumer_beat(self, message: ConsumerGroupHeartbeatRequest) -> Call:
         owned = None if message.owned is None else named(message.owned, self._names)
         return ConsumerBeatCall(
             message.member_id, message.epoch, message.instance_id, message.rebalance_timeout_ms, message.topics,
             message.pattern, message.assignor, owned,
         )  # fmt: skip
 
-    def _leave(self, message: Any) -> Call | None:
-        if message.group_id != self._group:
-            return None
+    def _leave(self, message: Any) -> Call:
         members = [(member.member_id, member.group_instance_id) for member in message.members or ()]
         return LeaveCall(tuple(members) or ((message.member_id, None),))
 
-    def _commit(self, message: Any) -> Call | None:
-        if message.group_id != self._group:
-            return None
+    def _commit(self, message: Any) -> Call:
         offsets = self._offsets(message.topics)
         return CommitCall(message.member_id, message.generation_id_or_member_epoch, offsets)
 
-    def _commit_later(self, message: Any) -> Call | None:
-        if message.group_id != self._group:
-            return None
+    def _commit_later(self, message: Any) -> Call:
         offsets = self._offsets(message.topics)
         return CommitCall(message.member_id, message.generation_id, offsets, message.transactional_id)
 
-    @staticmethod
-    def _end(message: Any) -> Call | None:
+    def _end(self, message: Any) -> Call:
         return EndCall(message.transactional_id, bool(message.committed))
 
     def _offsets(self, topics: Iterable[Any]) -> Offsets:
@@ -327,7 +292,7 @@ class Conversation:
 
     def _name(self, topic: Any) -> str:
         """The name of a topic in a message, which has it, or its id."""
-        name = topic.topic if isinstance(topic, FetchResponse.FetchableTopicResponse) else topic.name
+        name = topic.topic if isinstance(topic, consumer.FetchResponse.FetchableTopicResponse) else topic.name
         if name:
             return str(name)
         if topic.topic_id not in self._names:
@@ -406,7 +371,7 @@ def _end_of(records: bytes) -> int:
     return end
 
 
-_CALLS: Mapping[str, Callable[[Conversation, Any], Call | None]] = {
+_CALLS: Mapping[str, Callable[[Conversation, Any], Call]] = {
     "JoinGroup": Conversation._join,
     "SyncGroup": Conversation._sync,
     "Heartbeat": Conversation._beat,
@@ -414,7 +379,7 @@ _CALLS: Mapping[str, Callable[[Conversation, Any], Call | None]] = {
     "LeaveGroup": Conversation._leave,
     "OffsetCommit": Conversation._commit,
     "TxnOffsetCommit": Conversation._commit_later,
-    "EndTxn": lambda _, message: Conversation._end(message),
+    "EndTxn": Conversation._end,
 }
 _REPLIES: Mapping[str, Callable[[Conversation, Call, Any], Reply]] = {
     "JoinGroup": Conversation._joined,

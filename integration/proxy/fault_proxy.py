@@ -13,27 +13,25 @@ response stays silent: a later response would be a protocol error.
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from kafka_assignors.errors import ConfigError
 
 from ..broker.settings import Route
 from ..errors import HarnessError, NotOver, PortTaken
-from ..processes.python import python_command
+from ..processes.piped import PipedProcess
 from ..recording import seal
 from .rules import Cut, NetworkFault
 
 _ANSWER_S = 15.0
 
 
-class Applied:
+class Applied(AbstractContextManager["Applied"]):
     """A fault in force, made by `FaultProxy.apply`. As a context manager it heals the fault."""
 
     def __init__(self, fault: NetworkFault, number: int, proxy: FaultProxy) -> None:
@@ -73,14 +71,11 @@ class Applied:
             else "it never took effect; was the member started with via=proxy?"
         )
 
-    def __enter__(self) -> Applied:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.heal()
 
 
-class FaultProxy:
+class FaultProxy(AbstractContextManager["FaultProxy"]):
     """A proxy in front of the second listeners of a broker or cluster, in a process that ends with this one.
 
     All connections of a member started ``via`` the proxy pass it, including those to coordinator and leaders. Without
@@ -117,11 +112,7 @@ class FaultProxy:
         history = self._output.with_suffix(".jsonl")
         arguments = [str(history), run, *(f"{r.advertised}:{r.behind}" for r in routes)]
         with log:
-            self._process = subprocess.Popen(
-                python_command(f"{__package__}.relay", *arguments),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                start_new_session=True,  # the harness handles Ctrl-C at the terminal
-            )  # fmt: skip
+            self._process = PipedProcess(f"{__package__}.relay", *arguments, log=log)
         self._reader = threading.Thread(target=self._listen, name="fault-proxy", daemon=True)
         self._reader.start()
         try:
@@ -200,30 +191,19 @@ class FaultProxy:
 
     def close(self) -> None:
         """End the proxy, and with it every connection through it. Safe to call twice."""
-        with suppress(BrokenPipeError):
-            _pipe(self._process.stdin).close()
-        try:
-            self._process.wait(_ANSWER_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.end(_ANSWER_S)
         self._reader.join()
-        _pipe(self._process.stdout).close()
+        self._process.answers.close()
         seal(self._folder, self._run)
 
-    def __enter__(self) -> FaultProxy:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _command(self, command: dict[str, Any]) -> None:
         with self._sending:
             self._commands += 1
             try:
-                pipe = _pipe(self._process.stdin)
-                pipe.write(json.dumps({**command, "command": self._commands}).encode() + b"\n")
-                pipe.flush()
+                self._process.tell({**command, "command": self._commands})
             except (BrokenPipeError, ValueError) as error:
                 raise HarnessError(self._epitaph()) from error
             answer = self._answer(self._commands)
@@ -239,7 +219,7 @@ class FaultProxy:
             return self._answers.pop(command)
 
     def _listen(self) -> None:
-        for line in _pipe(self._process.stdout):
+        for line in self._process.answers:
             message = json.loads(line)
             with self._changed:
                 if "hit" in message:
@@ -266,8 +246,3 @@ def _new_log(folder: Path) -> IO[bytes]:
             with suppress(FileExistsError):
                 return log.open("xb")
     raise AssertionError("there is always another number")
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe

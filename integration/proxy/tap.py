@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import json
 import select
-import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from ..broker import Broker
 from ..broker.settings import Route
 from ..errors import HarnessError, NotSupported
-from ..processes.python import python_command
+from ..processes.piped import PipedProcess
 
 _ANSWER_S = 20.0
 
@@ -40,7 +38,7 @@ class Tapped:
     rows: Path
 
 
-class WireTap:
+class WireTap(AbstractContextManager["WireTap"]):
     """The tap of one run. A context manager.
 
     Args:
@@ -58,11 +56,7 @@ class WireTap:
         self._number = 0
         self._calling = threading.Lock()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._process = subprocess.Popen(
-            python_command(f"{__package__}.tap_relay"),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            start_new_session=True,  # the harness handles Ctrl-C at the terminal
-        )  # fmt: skip
+        self._process = PipedProcess(f"{__package__}.tap_relay", log=self._log)
 
     @classmethod
     def before(cls, broker: Broker, *, faulty: bool = False) -> WireTap | None:
@@ -98,29 +92,18 @@ class WireTap:
 
     def close(self) -> None:
         """End the tap, and with it every connection through it. Safe to call twice."""
-        with suppress(BrokenPipeError):
-            _opened(self._process.stdin).close()
-        try:
-            self._process.wait(_ANSWER_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        _opened(self._process.stdout).close()
+        self._process.end(_ANSWER_S)
+        self._process.answers.close()
         self._log.close()
 
-    def __enter__(self) -> WireTap:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(self, command: dict[str, Any]) -> dict[str, Any]:
         with self._calling:
-            answers = _opened(self._process.stdout)
+            answers = self._process.answers
             try:
-                pipe = _opened(self._process.stdin)
-                pipe.write(json.dumps(command).encode() + b"\n")
-                pipe.flush()
+                self._process.tell(command)
             except (BrokenPipeError, ValueError) as error:
                 raise HarnessError(self._epitaph()) from error
             waiting = select.poll()
@@ -141,8 +124,3 @@ class WireTap:
             self._log.seek(0)
             words = self._log.read().decode("utf-8", "replace").strip()[-500:] or "it said nothing"
         return f"the tap of the service's connections has ended: {words}"
-
-
-def _opened(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe

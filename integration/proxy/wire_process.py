@@ -114,6 +114,14 @@ class WireConsumer:
         for edge in ("begin", "end"):
             yield self.row(at_ns, f"{name}_{edge}", generation=self.generation, partitions=_places(partitions))
 
+    def adopt(self, at_ns: int, generation: int, protocol: str, given: TopicPartitions) -> list[Row]:
+        """It has a generation and its assignment, and gets what it did not own."""
+        gained = given - self.owned
+        self.generation, self.out, self.owned = generation, False, self.owned | gained
+        fields = {"protocol": protocol, "partitions": _places(given), "topics": list(self.topics)}
+        row = self.row(at_ns, "generation", generation=generation, **fields)
+        return [row, *self.callback(at_ns, "assigned", gained)]
+
     def give_up(self, at_ns: int, partitions: Collection[tuple[str, int]]) -> Iterator[Row]:
         """It no longer owns these partitions, of which it has some."""
         self.owned -= frozenset(partitions)
@@ -128,6 +136,10 @@ class _Transaction:
     number: int
     offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     begun: bool = False
+
+    def row(self, at_ns: int, edge: str, **error: str) -> Row:
+        offsets = _offsets(self.offsets)
+        return self.consumer.row(at_ns, f"commit_{edge}", offsets=offsets, transaction=self.number, **error)
 
 
 class WireProcess:
@@ -313,16 +325,9 @@ class WireProcess:
         except UnknownTopicId:
             consumer.given = reply
             return []
-        gained = given - consumer.owned
-        if reply.generation == consumer.generation and not consumer.out and not gained:
+        if reply.generation == consumer.generation and not consumer.out and given <= consumer.owned:
             return []
-        consumer.generation, consumer.out = reply.generation, False
-        consumer.owned |= gained
-        row = consumer.row(
-            at_ns, "generation", generation=reply.generation, protocol="", partitions=_places(given),
-            topics=list(consumer.topics),
-        )  # fmt: skip
-        return [row, *consumer.callback(at_ns, "assigned", gained)]
+        return consumer.adopt(at_ns, reply.generation, "", given)
 
     def _joined(self, consumer: WireConsumer, call: JoinCall, reply: Reply) -> None:
         if consumer.join is not call:
@@ -346,14 +351,8 @@ class WireProcess:
         except WireError as error:
             return self.not_read(f"an assignment: {error}", at_ns)
         given = frozenset((topic, partition) for topic, ids in assigned.items() for partition in ids)
-        consumer.generation, consumer.out, consumer.join, consumer.sync = call.generation, False, None, None
-        row = consumer.row(
-            at_ns, "generation", generation=call.generation, protocol=consumer.protocol, partitions=_places(given),
-            topics=list(consumer.topics),
-        )  # fmt: skip
-        gained = given - consumer.owned
-        consumer.owned |= gained
-        return [row, *consumer.callback(at_ns, "assigned", gained)]
+        consumer.join, consumer.sync = None, None
+        return consumer.adopt(at_ns, call.generation, consumer.protocol, given)
 
     @staticmethod
     def _is_current(consumer: WireConsumer, call: BeatCall | CommitCall) -> bool:
@@ -398,8 +397,7 @@ class WireProcess:
         if transaction is None or transaction.begun or not call.commits:
             return []
         transaction.begun = True
-        fields = {"offsets": _offsets(transaction.offsets), "transaction": transaction.number}
-        return [transaction.consumer.row(at_ns, "commit_begin", **fields)]
+        return [transaction.row(at_ns, "begin")]
 
     def _ended(self, call: EndCall, reply: Reply, at_ns: int) -> list[Row]:
         transaction = self._transactions.get(call.transaction)
@@ -408,11 +406,9 @@ class WireProcess:
         del self._transactions[call.transaction]
         if not call.commits:
             return []
-        consumer = transaction.consumer
-        fields = {"offsets": _offsets(transaction.offsets), "transaction": transaction.number}
-        if reply.error:
-            return [consumer.row(at_ns, "commit_fail", **fields, error=_error(reply.error))]
-        return [consumer.row(at_ns, "commit_ok", **fields)]
+        return [
+            transaction.row(at_ns, "fail", error=_error(reply.error)) if reply.error else transaction.row(at_ns, "ok")
+        ]
 
 
 def _classic_start(call: JoinCall) -> Row:

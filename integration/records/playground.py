@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from contextlib import closing
-from types import TracebackType
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -55,9 +54,7 @@ class Playground:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def check(self) -> None:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, Serializer, TopicPartition
@@ -294,7 +293,7 @@ class Sender:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self.stop()
         except HarnessError:

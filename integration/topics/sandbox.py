@@ -6,8 +6,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
-from types import TracebackType
+from contextlib import AbstractContextManager, closing
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAlreadyExistsError
@@ -23,7 +22,7 @@ _LAST_S = 30.0
 """Limit for the coordinator to miss killed members: a group can be removed only without members."""
 
 
-class Sandbox:
+class Sandbox(AbstractContextManager["Sandbox"]):
     """The topics and groups that a run may write to: all have its prefix and were made by the run.
 
     A context manager: leaving it removes them, also after an exception or Ctrl-C. Standard error names those that can't
@@ -71,10 +70,7 @@ class Sandbox:
             ours = f"topics and groups whose names begin with {self.prefix}"
             remove(self.bootstrap, lambda name: name.startswith(self.prefix), ours)
 
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
