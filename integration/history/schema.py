@@ -27,8 +27,20 @@ def fault_of(row: Any) -> str | None:
 
 @cache
 def _schema() -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = json.loads(files(__package__).joinpath("history.schema.json").read_text("utf-8"))
-    return schema
+    schema = json.loads(files(__package__).joinpath("history.schema.json").read_text("utf-8"))
+    plain = {name: rule for name, rule in schema["$defs"].items() if "properties" not in rule}
+    inlined: Mapping[str, Any] = _inlined(schema, plain)
+    return inlined
+
+
+def _inlined(part: Any, plain: Mapping[str, Any]) -> Any:
+    """A part of the schema with what its references to plain types mean: else each number would take a call."""
+    if isinstance(part, list):
+        return [_inlined(one, plain) for one in part]
+    if not isinstance(part, dict):
+        return part
+    name = str(part.get("$ref")).rpartition("/")[2]
+    return _inlined(plain[name], plain) if name in plain else {k: _inlined(v, plain) for k, v in part.items()}
 
 
 @cache
@@ -42,7 +54,7 @@ def _validator(kind: str) -> Callable[[Any], Any]:
     if own:
         properties["kind"] = {"const": kind}
     one = {
-        "$defs": schema.get("$defs", {}),
+        "$defs": schema["$defs"],
         "type": "object",
         "required": [*schema["required"], *own.get("required", ())],
         "properties": properties,
