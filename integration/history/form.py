@@ -35,12 +35,8 @@ def _runs(row: Mapping[str, Any]) -> Iterator[str]:
             yield f"offsets: {_named(run)} from {run['first']} to {run['last']} are not {run['count']} records"
 
 
-def _partitions(row: Mapping[str, Any]) -> Iterator[str]:
-    yield from _twice("partitions", map(_named, row["partitions"]))
-
-
-def _offsets(row: Mapping[str, Any]) -> Iterator[str]:
-    yield from _twice("offsets", map(_named, row["offsets"]))
+def _once(field: str) -> Callable[[Mapping[str, Any]], Iterator[str]]:
+    return lambda row: _twice(field, map(_named, row[field]))
 
 
 def _behind(field: str) -> Callable[[Mapping[str, Any]], Iterator[str]]:
@@ -101,9 +97,9 @@ def _starts(row: Mapping[str, Any]) -> Iterator[str]:
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "start": _starts,
     **dict.fromkeys(("consume", "finished"), _runs),
-    **{f"{what}_{edge}": _partitions for what in ("assigned", "revoke", "lost") for edge in ("begin", "end")},
-    "generation": _partitions,
-    "rewound": _offsets,
+    **{f"{what}_{edge}": _once("partitions") for what in ("assigned", "revoke", "lost") for edge in ("begin", "end")},
+    "generation": _once("partitions"),
+    "rewound": _once("offsets"),
     "assign_begin": _leads,
     "generation_committed": _committed,
     "step": _step,

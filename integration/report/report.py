@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -49,16 +49,6 @@ class PlacementRow:
     def records(self) -> int:
         """Total number of records read back."""
         return sum(self.counts)
-
-    @property
-    def least(self) -> int:
-        """Records in the emptiest partition."""
-        return min(self.counts)
-
-    @property
-    def most(self) -> int:
-        """Records in the fullest partition."""
-        return max(self.counts)
 
     @property
     def svg(self) -> Markup:
@@ -384,10 +374,6 @@ def law_rows(verdict: Verdict) -> list[LawRow]:
 
 def _reasons(skipped: Mapping[str, int]) -> str:
     return "; ".join(f"{why} (×{times})" for why, times in skipped.items())
-
-
-class _Print(Protocol):
-    def __call__(self, *objects: object) -> None: ...
 
 
 def render_html(report: Report) -> str:

@@ -39,63 +39,30 @@ def install() -> None:
                 wrap(sys.modules[name])
 
 
+_OF_MODULES = {
+    "kafka.coordinator.consumer": ("kafka_python", True, "wrap_coordinator"),
+    "kafka.consumer.group": ("kafka_python", False, "wrap_consumer"),
+    "kafka.producer.kafka": ("kafka_python", True, "wrap_producer"),
+    "kafka_assignors.clients.kafka_python.private.requests": ("kafka_python", False, "wrap_guard"),
+    "confluent_kafka.cimpl": ("confluent", True, "wrap_consumer", "wrap_producer"),
+    "aiokafka.consumer.group_coordinator": ("aiokafka", True, "wrap_coordinator"),
+    "aiokafka.consumer.fetcher": ("aiokafka", False, "wrap_fetcher"),
+    "aiokafka.consumer.consumer": ("aiokafka", False, "wrap_consumer"),
+    "aiokafka.producer.producer": ("aiokafka", True, "wrap_producer"),
+}
+"""Module of a client's -> ours, whether its functions get file and group too, and the functions that wrap it."""
+
+
 def _wrappers(file: File, group: str) -> dict[str, Any]:
     """Module of a client's -> what wraps it. A process imports the code for the clients that it uses."""
 
-    def kafka_python(module: Any) -> None:
-        from .kafka_python import wrap_coordinator
+    def wrapper(ours: str, placed: bool, *functions: str) -> Any:
+        def wrap(module: Any) -> None:
+            from importlib import import_module
 
-        wrap_coordinator(file, group, module)
+            for function in functions:
+                getattr(import_module(f".{ours}", __name__), function)(*(file, group) * placed, module)
 
-    def kafka_python_consumer(module: Any) -> None:
-        from .kafka_python import wrap_consumer
+        return wrap
 
-        wrap_consumer(module)
-
-    def guard(module: Any) -> None:
-        from .kafka_python import wrap_guard
-
-        wrap_guard(module)
-
-    def kafka_python_producer(module: Any) -> None:
-        from .kafka_python import wrap_producer
-
-        wrap_producer(file, group, module)
-
-    def confluent(module: Any) -> None:
-        from .confluent import wrap_consumer, wrap_producer
-
-        wrap_consumer(file, group, module)
-        wrap_producer(file, group, module)
-
-    def aiokafka(module: Any) -> None:
-        from .aiokafka import wrap_coordinator
-
-        wrap_coordinator(file, group, module)
-
-    def aiokafka_fetcher(module: Any) -> None:
-        from .aiokafka import wrap_fetcher
-
-        wrap_fetcher(module)
-
-    def aiokafka_consumer(module: Any) -> None:
-        from .aiokafka import wrap_consumer
-
-        wrap_consumer(module)
-
-    def aiokafka_producer(module: Any) -> None:
-        from .aiokafka import wrap_producer
-
-        wrap_producer(file, group, module)
-
-    return {
-        "kafka.coordinator.consumer": kafka_python,
-        "kafka.consumer.group": kafka_python_consumer,
-        "kafka.producer.kafka": kafka_python_producer,
-        "kafka_assignors.clients.kafka_python.private.requests": guard,
-        "confluent_kafka.cimpl": confluent,
-        "aiokafka.consumer.group_coordinator": aiokafka,
-        "aiokafka.consumer.fetcher": aiokafka_fetcher,
-        "aiokafka.consumer.consumer": aiokafka_consumer,
-        "aiokafka.producer.producer": aiokafka_producer,
-    }
+    return {name: wrapper(*how) for name, how in _OF_MODULES.items()}

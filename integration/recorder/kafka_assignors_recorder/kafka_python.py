@@ -141,11 +141,6 @@ def _eager(coordinator: Any) -> bool:
     return bool(coordinator._rebalance_protocol.name == "EAGER")
 
 
-def _member_id(coordinator_of: Callable[[], Any]) -> str:
-    coordinator = coordinator_of()
-    return "" if coordinator is None else str(coordinator._generation.member_id)
-
-
 def wrap_coordinator(file: File, group: str, module: Any) -> None:
     """Wrap the ConsumerCoordinator of kafka-python 3.0: joins, callbacks and commits."""
     cls = module.ConsumerCoordinator
