@@ -14,11 +14,10 @@ import pytest
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import COMMON, Event, bodies, generation_in, is_of
 from kafka_assignors.integration.history.schema import fault_of
-from tests.support.histories.schema import SCHEMA
+from tests.support.histories.schema import RULES, SCHEMA
 from tests.support.histories.story import churn
 from tests.support.places import ROOT
 
-RULES: dict[str, dict[str, Any]] = {rule["if"]["properties"]["kind"]["const"]: rule["then"] for rule in SCHEMA["allOf"]}
 TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 TEXTS = {"^[0-9a-f]*$": "00", "^[0-9a-f]{64}$": "0" * 64}
 

@@ -14,6 +14,13 @@ SCHEMA: dict[str, Any] = json.loads(
 
 
 VALIDATOR = Draft202012Validator(SCHEMA)
+RULES: dict[str, dict[str, Any]] = {
+    kind: rule["then"]
+    for rule in SCHEMA["allOf"]
+    for of_rule in [rule["if"]["properties"]["kind"]]
+    for kind in of_rule.get("enum") or [of_rule["const"]]
+}
+"""Kind -> what is demanded of its events."""
 
 
 def faults(line: str) -> list[str]:

@@ -17,9 +17,8 @@ from tests.support.damage.walk import DAMAGES, Trial, drawn, each_fact, words
 from tests.support.facts_page import BEGIN, END, LAWS_PAGE, PAGE, laws_page, page
 from tests.support.histories.kept import WALKED, unpacked
 from tests.support.histories.rare import RARE
-from tests.support.places import ROOT
+from tests.support.histories.schema import RULES, SCHEMA
 
-SCHEMA = json.loads((ROOT / "integration/history/history.schema.json").read_text("utf-8"))
 QUICK = ("4.3.1.ours.0", "4.3.1.sarama-and-ours.0", "4.3.1.librdkafka-kip-848.1")
 OF_EVERY_KIND = (
     *("4.3.1.everyone.0", "4.3.1.java-kip-848.0", "4.3.1.librdkafka-kip-848.1", "3.9.1.sarama-and-ours.0"),
@@ -32,12 +31,11 @@ NOT_FACTS = ("v", "run", "src", "seq", "kind")
 
 def of_schema() -> Iterator[Fact]:
     """Each fact that a valid line may have."""
-    for rule in SCHEMA["allOf"]:
-        kind = rule["if"]["properties"]["kind"]["const"]
+    for kind, rule in RULES.items():
         if kind == "end":
             continue  # closes a file; it is no event of the run
         yield Fact(kind, EVENT)
-        for name, what in rule["then"]["properties"].items():
+        for name, what in rule["properties"].items():
             if name not in NOT_FACTS:
                 yield from _fields(kind, name, what)
     for name in SCHEMA["properties"]:
