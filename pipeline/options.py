@@ -25,18 +25,23 @@ from .storage.tables import FORMATS
 
 def topic_names(topics: str) -> list[str]:
     """The distinct names in ``--topics``."""
-    names = [name for name in (name.strip() for name in topics.split(",")) if name]
+    names = _listed(topics)
     if not names:
         raise ConfigError(f"--topics {topics!r} names no topic; write --topics orders,payments")
-    return list(dict.fromkeys(names))
+    return names
 
 
 def group_names(groups: str | None) -> list[str]:
     """The distinct names in ``--group``; none without it."""
-    names = [name for name in (name.strip() for name in (groups or "").split(",")) if name]
+    names = _listed(groups)
     if groups is not None and not names:
         raise ConfigError(f"--group {groups!r} names no group; write --group billing,audit")
-    return list(dict.fromkeys(names))
+    return names
+
+
+def _listed(words: str | None) -> list[str]:
+    """The distinct words between commas."""
+    return list(dict.fromkeys(word.strip() for word in (words or "").split(",") if word.strip()))
 
 
 def reference(name: str) -> str | None:
@@ -88,10 +93,7 @@ def history_folder(history: str) -> str:
 def out_folder(out: str) -> str:
     """``--out`` as a path for the JVM; the folder is tested for writing, and may not exist."""
     if folder := local(out):
-        try:
-            _try_writing(folder)
-        except OSError as error:
-            raise ConfigError(f"--out {out!r} cannot be written to ({error.strerror}); name another folder") from None
+        _require_writing(folder, f"--out {out!r}", "folder")
     return absolute(out)
 
 
@@ -104,10 +106,7 @@ def page_file(html: str | None, out: str) -> Path:
         )
     if path.is_dir():
         raise ConfigError(f"--html {str(path)!r} is a folder; name a file in it, such as {str(path / 'report.html')!r}")
-    try:
-        _try_writing(path.parent)
-    except OSError as error:
-        raise ConfigError(f"--html {str(path)!r} cannot be written to ({error.strerror}); name another file") from None
+    _require_writing(path.parent, f"--html {str(path)!r}", "file")
     return path.resolve()
 
 
@@ -116,10 +115,7 @@ def png_folder(png: str) -> Path:
     path = local(png)
     if path is None:
         raise ConfigError(f"--png {png!r} is not on this machine; name a local folder")
-    try:
-        _try_writing(path)
-    except OSError as error:
-        raise ConfigError(f"--png {png!r} cannot be written to ({error.strerror}); name another folder") from None
+    _require_writing(path, f"--png {png!r}", "folder")
     return path.resolve()
 
 
@@ -132,7 +128,7 @@ def batch_size(records: int) -> int:
 
 def partition_counts(counts: str | None) -> list[int]:
     """The distinct partition counts in ``--what-if``."""
-    words = [word.strip() for word in (counts or "").split(",") if word.strip()]
+    words = _listed(counts)
     for word in words:
         if not re.fullmatch(r"[1-9]\d{0,4}", word):
             raise ConfigError(
@@ -220,10 +216,7 @@ def weights_target(file: str | None, unit: str, minutes: int) -> weights.Target:
     if path is None:
         raise ConfigError(f"--weights {file!r} is not on this machine: only a local file can be replaced atomically")
     path = path.resolve()
-    try:
-        _try_writing(path.parent)
-    except OSError as error:
-        raise ConfigError(f"--weights {file!r} cannot be written to ({error.strerror}); name another file") from None
+    _require_writing(path.parent, f"--weights {file!r}", "file")
     weights.previous(path)
     return weights.Target(path, unit, minutes)
 
@@ -244,6 +237,14 @@ def check_groups(wanted: Iterable[str], groups: Collection[str]) -> None:
             f"--group: __consumer_offsets has no records of {', '.join(map(repr, absent))}; is the name correct, and "
             "was the group active recently? A KIP-848 group writes other records there"
         )
+
+
+def _require_writing(folder: Path, option: str, what: str) -> None:
+    """Reject an option with a value that cannot be written to; a `what` is named instead."""
+    try:
+        _try_writing(folder)
+    except OSError as error:
+        raise ConfigError(f"{option} cannot be written to ({error.strerror}); name another {what}") from None
 
 
 def _try_writing(folder: Path) -> None:

@@ -264,12 +264,8 @@ REBALANCES = _table(
     ("trigger", STRING, NEVER),  # difference from the rebalance before: join, leave (proven), left or expired (the log
     # does not tell which), the fault of a missing member (kill, pause, …), topic (partition counts), subscription;
     # several are joined by +; rejoin: none of them
-    (
-        "needless",
-        INT,
-        OR_NULL,
-    ),  # needless moves: those beyond the fewest; null: racks, work or an unknown assignor's
-    # own end may have asked for them
+    ("needless", INT, OR_NULL),  # needless moves: those beyond the fewest; null: racks, work or an unknown
+    # assignor's own end may have asked for them
     ("returned", INT, NEVER),  # needless revokes: topic-partitions that their member gave up and got back
 )
 """One row per rebalance, from the coordinator log; times without an owner are those of group_timeline.
@@ -321,11 +317,7 @@ PARTITIONER_WHAT_IF = _table(
     ("keys", LONG, NEVER),  # distinct keys, exact; an empty key is one
     ("moved_keys", LONG, OR_NULL),  # keys with records elsewhere than by this rule; null: the rule ignores keys
     ("moved_key_share", DOUBLE, OR_NULL),  # of the keys, 0..1; null as before
-    (
-        "moved_records",
-        LONG,
-        OR_NULL,
-    ),  # records with a key on another partition than this rule's; null as before
+    ("moved_records", LONG, OR_NULL),  # records with a key on another partition than this rule's; null as before
     ("max_over_mean", DOUBLE, NEVER),  # of bytes per partition; 1: even
     ("cv", DOUBLE, NEVER),  # standard deviation (of the population) / mean of bytes per partition; 0: even
     ("records_per_partition", ArrayType(DOUBLE), NEVER),  # index = partition; records without a key are spread evenly
