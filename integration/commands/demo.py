@@ -45,7 +45,6 @@ from ..report.report import (
     placement_table,
     render_html,
     side_by_side,
-    step_table,
     verdict_lines,
 )
 from ..scenario import DEMO_TOPICS, Scenario, scenario
@@ -53,7 +52,7 @@ from ..scenario.actions import Join
 from ..scenario.prefix import prefixed
 from ..scenario.runner import run_scenario
 from ..topics.sandbox import Sandbox
-from .judged import judged, step_row
+from .judged import judged, step_row, tell_step
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 QUICK_ASSIGNORS = ("range", "sticky", "cooperative-sticky")
@@ -243,12 +242,7 @@ class Demo:
         self.console.print(f"[bold]{name}[/]: {what.about}")
 
         def on_step(step_name: str, stable: Stable) -> None:
-            step = step_row(step_name, stable)
-            self.console.print(
-                f"  {step.name}: generation {step.generation}, elected {step.protocol}, "
-                f"{step.moves} moved, stable in {step.seconds:.2f} s"
-            )
-            self.console.print(step_table(step))
+            tell_step(self.console, step_row(step_name, stable), "  ")
 
         with self._doing(name):
             ran = run_scenario(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+
 from ..checker import check
 from ..history import History
 from ..members.group import Stable
 from ..report.replicas_view import replicas_of
-from ..report.report import GroupResult, StepRow
+from ..report.report import GroupResult, StepRow, step_table
 from ..report.timeline_view import timeline_views
 from ..report.work_view import work_views
 from ..scenario.runner import ScenarioRun
@@ -41,3 +43,12 @@ def step_row(name: str, stable: Stable) -> StepRow:
         stable.seconds,
         stable.mono_ns,
     )
+
+
+def tell_step(console: Console, step: StepRow, indent: str = "") -> None:
+    """Print a step of a run, and who owns what after it."""
+    console.print(
+        f"{indent}{step.name}: generation {step.generation}, elected {step.protocol}, "
+        f"{step.moves} moved, stable in {step.seconds:.2f} s"
+    )
+    console.print(step_table(step))

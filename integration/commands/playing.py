@@ -24,7 +24,7 @@ from kafka_assignors.output import complain, printable, printable_lines
 
 from ..broker import Broker
 from ..broker.cluster import start_cluster
-from ..checker import Verdict, known_laws
+from ..checker import known_laws
 from ..history import History
 from ..members.group import Stable
 from ..members.service import PATIENCE_S
@@ -33,7 +33,7 @@ from ..records.sender import Values
 from ..registry import assignor_named
 from ..report import ci_summary
 from ..report.replicas_view import replica_lines
-from ..report.report import GroupResult, Report, cost_table, render_html, step_table
+from ..report.report import GroupResult, Report, cost_table, render_html
 from ..report.service_view import service_view
 from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
 from ..scenario.catalogue import STEP_S
@@ -51,7 +51,7 @@ from ..topics.sandbox import Sandbox, make_new, new_prefix
 from .common import Where, broker_of, exit_code, progress_console, stdout_console
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
 from .judge import draw, show
-from .judged import judged, step_row
+from .judged import judged, step_row, tell_step
 from .seeds import SeedResult, run_seeds, scenario_of_seed, seeds_of, summary, together
 from .services import AskedService
 
@@ -206,13 +206,8 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         memory_mb: list[float] = []
 
         def on_step(name: str, stable: Stable) -> None:
-            step = step_row(name, stable)
             memory_mb.append(psutil.Process().memory_info().rss / 1e6)
-            console.print(
-                f"{step.name}: generation {step.generation}, elected {step.protocol}, "
-                f"{step.moves} moved, stable in {step.seconds:.2f} s"
-            )
-            console.print(step_table(step))
+            tell_step(console, step_row(name, stable))
 
         with _brokers(what, where) as broker, console.status("playing"):
             # One step that a busy machine slows down must not end a long run.
@@ -246,7 +241,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             facts = [("broker", f"{place}, Kafka {broker.version}")]
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
-        figures = {**_figures(result.verdict), "harness_growth_mb": round(grown_mb, 1)}
+        figures = {**_figures(result), "harness_growth_mb": round(grown_mb, 1)}
         if service is not None:
             view = service_view(History.load(ran.folder))
             facts += [("service", line) for line in view.lines()]
@@ -341,26 +336,19 @@ def _publish(console: Console, bootstrap: Connection, topic: str | None, histori
         console.print(f"{sent} events are in topic {topic}", highlight=False)
 
 
-def _figures(verdict: Verdict) -> dict[str, Any]:
+def _figures(result: GroupResult) -> dict[str, Any]:
     """Cost of all steps together, also of those after which the group never came to rest; moves without its start."""
-    steps = verdict.measures["steps"]
-    running = [step for step in steps if not step["first"]]
-    least, needless = ([step[name] for step in running] for name in ("least", "needless"))
-    sums: dict[str, Any] = {name: sum(step[name] for step in running) for name in ("rebalances", "moves", "returned")}
-    again = [step["duplicates"] for step in steps]
-    sums["duplicates"] = None if None in again else sum(again)
-    above_least = None if None in least else sums["moves"] - sum(least)
-    waits = {name: round(ms) for name, ms in verdict.measures["delays_ms"].items()}
+    row, measures = result.row, result.verdict.measures
+    waits = {name: round(ms) for name, ms in measures["delays_ms"].items()}
     return {
-        "downtime_ms": round(sum(verdict.measures["downtime_ms"].values())),
-        "longest_stop_ms": round(verdict.measures["longest_gap_ms"]),
+        "downtime_ms": round(sum(measures["downtime_ms"].values())),
+        "longest_stop_ms": round(measures["longest_gap_ms"]),
         **{f"delay_{name}": waits.get(name) for name in ("p50_ms", "p99_ms", "most_ms")},
-        "steps": len(steps),
-        "generations": len(verdict.measures["generations"]),
-        **sums,
-        "needless": None if None in needless else sum(needless),
-        "above_least": above_least,
-        "records": verdict.measures["acked"],
+        "steps": len(measures["steps"]),
+        "generations": len(measures["generations"]),
+        **{name: getattr(row, name) for name in ("rebalances", "moves", "returned", "duplicates", "needless")},
+        "above_least": None if row.least is None else row.moves - row.least,
+        "records": measures["acked"],
     }
 
 
