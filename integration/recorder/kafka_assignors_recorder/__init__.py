@@ -39,7 +39,7 @@ def install() -> None:
                 wrap(sys.modules[name])
 
 
-_OF_MODULES = {
+_OF_MODULES: dict[str, Any] = {
     "kafka.coordinator.consumer": ("kafka_python", True, "wrap_coordinator"),
     "kafka.consumer.group": ("kafka_python", False, "wrap_consumer"),
     "kafka.producer.kafka": ("kafka_python", True, "wrap_producer"),
