@@ -95,7 +95,8 @@ def asked_service(
 class RunningService:
     """Replicas of a user's service, which are the members m1, m2, … of one group.
 
-    Each method that starts, stops or kills a replica is a step of the group's history.
+    Each method that starts, stops or kills a replica is a step of the group's history. Those that take a replica's
+    number raise ConfigError if none with this number runs.
 
     Args:
         group: The group, without a member so far. It stays the caller's to close.
@@ -156,41 +157,25 @@ class RunningService:
         return self._start()
 
     def stop(self, number: int) -> None:
-        """Send a replica SIGTERM, and wait for its end. It is killed if it doesn't end in time.
-
-        Raises:
-            ConfigError: No replica with this number runs.
-        """
+        """Send a replica SIGTERM, and wait for its end. It is killed if it doesn't end in time."""
         name = self._running(number)
         self._step(f"{name} gets SIGTERM")
         self.group.stop(name)
 
     def kill(self, number: int) -> None:
-        """End a replica with SIGKILL. The coordinator notices when its session ends.
-
-        Raises:
-            ConfigError: No replica with this number runs.
-        """
+        """End a replica with SIGKILL. The coordinator notices when its session ends."""
         name = self._running(number)
         self._step(f"{name} is killed")
         self.group.kill(name)
 
     def pause(self, number: int) -> None:
-        """Freeze a replica (SIGSTOP). Its group evicts it when its session ends.
-
-        Raises:
-            ConfigError: No replica with this number runs, or it is paused already.
-        """
+        """Freeze a replica (SIGSTOP). Its group evicts it when its session ends. ConfigError if it is paused."""
         name = self._running(number)
         self._step(f"{name} is paused")
         self.group.pause(name)
 
     def resume(self, number: int) -> None:
-        """Let a paused replica continue (SIGCONT).
-
-        Raises:
-            ConfigError: No replica with this number runs, or it is not paused.
-        """
+        """Let a paused replica continue (SIGCONT). ConfigError if it is not paused."""
         name = self._running(number)
         self._step(f"{name} resumes")
         self.group.resume(name)

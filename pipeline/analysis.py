@@ -26,17 +26,10 @@ from .sources.snapshot import Snapshot, Source
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """Options of the tables.
+    """Options of the tables: those of `analyze` and of its `Source`, checked.
 
-    Args:
-        history: Folder or URI of ``*.jsonl`` files; None: no history.
-        groups: Groups to read from the coordinator's log.
-        window: Length of the windows of placement, in Spark's syntax.
-        run_id: Id on every row; None: the history's id if it has one run, else the time.
-        reference: The preset that keys should follow; None: no comparison.
-        hot_key_share: A key with a larger share of its topic's records or bytes is a finding; 0..1.
-        counts: Partition counts to try every rule with; none: no what-if of partitioners.
-        tasks: Minimum number of tasks that read the records; None: one per topic-partition.
+    `run_id` is its `run`, `counts` its `partition_counts` (none: no what-if of partitioners), and `tasks` its
+    `min_partitions`.
     """
 
     history: str | None = None

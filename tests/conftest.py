@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -44,9 +45,20 @@ NOT_RUN = "docker: "
 
 @functools.cache
 def docker_problem() -> str | None:
-    from kafka_assignors.integration.broker.nodes.docker import backend_problem
+    """Why no broker can run in a container here, or None. Pulls an image that is missing."""
+    from kafka_assignors.integration.broker.nodes import docker as backend
+    from kafka_assignors.integration.errors import DockerUnavailable
 
-    return backend_problem()
+    if problem := backend.docker_problem():
+        return problem
+    import docker
+
+    with contextlib.closing(docker.from_env()) as client:
+        try:
+            backend.require_image(client, backend.image_name())
+        except DockerUnavailable as error:
+            return str(error)
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:

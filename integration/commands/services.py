@@ -68,14 +68,11 @@ class AskedService:
         """How to start a process of the service.
 
         Args:
-            existing: The broker has topics and groups of others: the service must read those of the run.
-            network_faults: The scenario has faults of one process's network: the proxy tells processes apart by the
-                client id, which must be the member's name.
+            existing: As `shared` of `service_of`.
+            network_faults: As of `service_of`.
 
         Raises:
-            ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where
-                the broker is, on an existing one its group and topics, with faults of the network its name. The
-                function that matches outputs isn't found.
+            ConfigError: As of `service_of`; or the function that matches outputs isn't found.
         """
         for text in self.environment:
             if "=" not in text[1:]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -65,7 +65,7 @@ def svg(view: TimelineView, name: str) -> Markup:
         if bar.kind == OWNED:
             look = f'fill="{colour_of[bar.member]}" rx="2"'
         elif bar.kind == ZOMBIE:
-            look = f'fill="url(#{name}-{_id(view, bar.member)})" rx="2"'
+            look = f'fill="url(#{name}-{view.members.index(bar.member)})" rx="2"'
         elif bar.kind == SHARED:
             look = f'fill="{colour_of[bar.member]}" class="shared"'
         else:
@@ -141,12 +141,7 @@ def _patterns(name: str, colour_of: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _id(view: TimelineView, member: str) -> int:
-    return view.members.index(member)
-
-
-def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
-    assert callable(x)
+def _fault_bands(faults: Sequence[Mark], x: Callable[[float], float], bottom: int) -> list[str]:
     out = []
     free_px = 0.0
     for fault in sorted(faults, key=lambda mark: mark.at_s):
@@ -161,9 +156,8 @@ def _fault_bands(faults: Sequence[Mark], x: object, bottom: int) -> list[str]:
     return out
 
 
-def _marks(marks: Sequence[Mark], x: object, y: int, bottom: int, kind: str) -> list[str]:
+def _marks(marks: Sequence[Mark], x: Callable[[float], float], y: int, bottom: int, kind: str) -> list[str]:
     """A line per mark, with its label where there is room."""
-    assert callable(x)
     out = []
     free_px = 0.0
     for mark in marks:

@@ -32,22 +32,6 @@ def docker_problem() -> str | None:
     return None
 
 
-def backend_problem(version: str = KAFKA_VERSION) -> str | None:
-    """Why this backend can't be used here (`docker_problem`, or no image), or None. Pulls an image that is missing."""
-    if problem := docker_problem():
-        return problem
-    import docker
-
-    client = docker.from_env()
-    try:
-        require_image(client, image_name(version))
-    except DockerUnavailable as error:
-        return str(error)
-    finally:
-        client.close()
-    return None
-
-
 def image_name(version: str = KAFKA_VERSION) -> str:
     """Name of the image: `KAFKA_ASSIGNORS_IMAGE`, else the official one."""
     return os.environ.get(IMAGE_ENV) or f"apache/kafka:{version}"
