@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from kafka_assignors.errors import ConfigError
 
@@ -80,11 +80,7 @@ class MemberFaults:
                     met = False
             return met
 
-        self._members.wait_until(
-            caught,
-            lambda: f"{self._members.named(name)} processed no record within {timeout_s:g} s; send records",
-            timeout_s,
-        )
+        self._wait(name, caught, "processed no record within {}; send records", timeout_s)
 
     def overwork(self, name: str, timeout_s: float = 15) -> None:
         """Wait while a member works longer than its poll interval. It leaves the group although heartbeats continue.
@@ -96,18 +92,10 @@ class MemberFaults:
             NotStable: The member was never at work, or its commit wasn't answered, before the deadline.
         """
         process = self._members.get(name)
-        self._members.wait_until(
-            lambda: process.at_work,
-            lambda: f"{self._members.named(name)} processed no record within {timeout_s:g} s; send records",
-            timeout_s,
-        )
+        self._wait(name, lambda: process.at_work, "processed no record within {}; send records", timeout_s)
         self._members.count_from_here()
         begun = self._members.write("fault_begin", **process.named("stall"))
-        self._members.wait_until(
-            lambda: process.answered_ns > begun.mono_ns,
-            lambda: f"{self._members.named(name)} committed nothing within {timeout_s:g} s",
-            timeout_s,
-        )
+        self._wait(name, lambda: process.answered_ns > begun.mono_ns, "committed nothing within {}", timeout_s)
         self._members.write("fault_end", **process.named("stall"))
 
     def stall(self, name: str, timeout_s: float = 15) -> None:
@@ -122,11 +110,7 @@ class MemberFaults:
         process = self._members.get(name)
         self._members.count_from_here()
         process.stall()
-        self._members.wait_until(
-            lambda: process.stalled,
-            lambda: f"{self._members.named(name)} still polls after {timeout_s:g} s; send records",
-            timeout_s,
-        )
+        self._wait(name, lambda: process.stalled, "still polls after {}; send records", timeout_s)
 
     def stall_assign(self, name: str) -> None:
         """Make a member stall the next time it assigns as leader, and return at once.
@@ -148,11 +132,7 @@ class MemberFaults:
             NotStable: It didn't by the deadline: it may not be the leader, or there was no rebalance.
         """
         process = self._members.get(name)
-        self._members.wait_until(
-            lambda: process.stalled,
-            lambda: f"{self._members.named(name)} was not asked to assign within {timeout_s:g} s",
-            timeout_s,
-        )
+        self._wait(name, lambda: process.stalled, "was not asked to assign within {}", timeout_s)
 
     def resume(self, name: str) -> None:
         """Let a paused (SIGCONT) or stalled member continue. ConfigError if it is neither."""
@@ -218,3 +198,8 @@ class MemberFaults:
             lambda: f"not committing after {timeout_s:g} s in group {self._members.group!r}: {', '.join(silent())}",
             timeout_s,
         )
+
+    def _wait(self, name: str, condition: Callable[[], bool], failure: str, timeout_s: float) -> None:
+        """Wait for what a member reports. `failure` says of it what happened instead, ``{}`` standing for the limit."""
+        message = f"{self._members.named(name)} {failure.format(f'{timeout_s:g} s')}"
+        self._members.wait_until(condition, lambda: message, timeout_s)

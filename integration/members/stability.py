@@ -63,15 +63,13 @@ def due(
         if process is None:
             continue
         assignment = assigned_to(member)
-        if process.config.broker_assigned:  # it reports changes only, so an epoch without any can't be seen in it
-            if process.owned != assignment:
-                reasons.append(f"{name} holds {brief(process.owned)}, was assigned {brief(assignment)}")
-        elif process.generation != committed.generation:
+        by_broker = process.config.broker_assigned  # it reports changes only, so an epoch without any can't be seen
+        if not by_broker and process.generation != committed.generation:
             reasons.append(f"{name} is in generation {process.generation}")
         elif process.owned != assignment:
             reasons.append(f"{name} holds {brief(process.owned)}, was assigned {brief(assignment)}")
         # A target assignment (KIP-848) has no leader: there, the coordinator tells who must revoke.
-        elif committed.leader is not None and process.revoked_in == committed.generation:
+        elif not by_broker and committed.leader is not None and process.revoked_in == committed.generation:
             reasons.append(f"{name} revoked partitions in generation {committed.generation} and will rejoin")
     if reasons:
         return reasons

@@ -285,10 +285,8 @@ class EventTranslator:
             return
         read = sorted(self._read.items())
         self._read.clear()
-        yield (
-            "consume",
-            {**self._at(at_ms, late=True), "offsets": [run for tp, records in read for run in runs(tp, records)]},
-        )
+        offsets = [run for tp, records in read for run in runs(tp, records)]
+        yield "consume", {**self._at(at_ms, late=True), "offsets": offsets}
         if commits:
             ends = [
                 {"topic": tp.topic, "partition": tp.partition, "offset": records[-1][0] + 1} for tp, records in read
@@ -301,11 +299,7 @@ class EventTranslator:
             return by_epoch
         # In a group in migration a classic member has epochs too. They continue the generations' numbers.
         joined = self._log.joined(self._client_id, at_ms)
-        return max(
-            (candidate for candidate in (joined, by_epoch) if candidate),
-            key=lambda candidate: candidate.generation,
-            default=None,
-        )
+        return max(filter(None, (joined, by_epoch)), key=lambda candidate: candidate.generation, default=None)
 
     def _at(self, ms: int, late: bool = False) -> dict[str, Any]:
         ts_ns = ms * _MS + (_MS - 1 if late else 0)
@@ -401,9 +395,7 @@ class VerifiableProcess(MemberProcess):
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        json_object = json.loads(line)
+        row = json.loads(line)
     except ValueError:
         return None
-    return (
-        json_object if isinstance(json_object, dict) and "name" in json_object and "timestamp" in json_object else None
-    )
+    return row if isinstance(row, dict) and "name" in row and "timestamp" in row else None

@@ -158,23 +158,17 @@ class FaultProxy(AbstractContextManager["FaultProxy"]):
     def in_force(self) -> list[Applied]:
         """The faults that aren't over."""
         with self._changed:
-            return [applied_fault for applied_fault in self._applied.values() if not applied_fault.over]
+            return [applied for applied in self._applied.values() if not applied.over]
 
     def heal(self, faults: Iterable[Applied] | None = None) -> None:
         """Heal these faults; None: all that are in force."""
-        numbers = [
-            applied_fault.number
-            for applied_fault in (self.in_force if faults is None else faults)
-            if not applied_fault.over
-        ]
+        numbers = [applied.number for applied in (self.in_force if faults is None else faults) if not applied.over]
         if numbers and not self._ended:
             self._command({"do": "heal", "numbers": numbers})
 
     def cuts_off(self, member: str) -> bool:
         """Whether a member is cut off now."""
-        return any(
-            isinstance(applied_fault.fault, Cut) and applied_fault.fault.of(member) for applied_fault in self.in_force
-        )
+        return any(isinstance(applied.fault, Cut) and applied.fault.of(member) for applied in self.in_force)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, missed: Callable[[], str]) -> None:
         """Wait until the proxy's reports make a condition true.

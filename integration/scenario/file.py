@@ -181,13 +181,11 @@ class _State:
             if name not in self.still:
                 yield f"member {name!r} is neither paused nor stalled"
             self.still.discard(name)
-        elif isinstance(action, do.Pause | do.PauseAtWork | do.Stall):
+        elif isinstance(action, do.Pause | do.PauseAtWork | do.Stall | do.Overwork):
             if name in self.still:
                 yield f"member {name!r} is already paused or stalled"
-            self.still.add(name)
-        elif isinstance(action, do.Overwork):
-            if name in self.still:
-                yield f"member {name!r} is already paused or stalled"
+            elif not isinstance(action, do.Overwork):
+                self.still.add(name)
         elif isinstance(action, do.StallAssign):
             self.armed.add(name)
         elif isinstance(action, do.WaitStalled):
@@ -198,9 +196,9 @@ class _State:
         elif isinstance(action, do.Subscribe):
             yield from self._subscription(action.topics, action.pattern, needed=True)
         else:
-            if isinstance(action, do.Leave) and name in self.still:
-                yield f"member {name!r} is paused or stalled and can't leave; resume or kill it"
             if isinstance(action, do.Leave):
+                if name in self.still:
+                    yield f"member {name!r} is paused or stalled and can't leave; resume or kill it"
                 yield from self._hand_over(action)
             self.running.pop(name)
             self.still.discard(name)

@@ -258,9 +258,7 @@ class _Stage:
 
     def heal(self, action: do.Heal) -> None:
         assert self.proxy is not None
-        self.proxy.heal(
-            applied_fault for applied_fault in self.proxy.in_force if applied_fault.fault.member == action.member
-        )
+        self.proxy.heal(applied for applied in self.proxy.in_force if applied.fault.member == action.member)
 
     def elect_unclean(self, action: do.UncleanElection) -> None:
         if self.sender is None:
