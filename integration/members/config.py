@@ -49,17 +49,11 @@ METADATA_MAX_AGE_MS = 300_000
 
 @dataclass(frozen=True)
 class MemberConfig:
-    """Everything a member process needs to know.
+    """Everything a member process needs to know; `MemberGroup.start` describes the fields that it is given.
 
     Args:
         member: Its name in the run; also its client id, by which the coordinator log distinguishes members.
-        assignors: Names, most wanted first; see `registry.assignor_named`.
         incarnation: 0 for the first process of that name, then counted up; a service's consumer made anew counts, too.
-        pattern: Regular expression, instead of `topics`: it subscribes to the topics whose names match.
-        guarded: Apply `kafka_assignors.guard` to its consumer, even if none of its assignors does so.
-        output: It transforms: in transactions, this topic gets one output per record; see `members.transformers`.
-        consumer: Further settings, passed unchanged to the client.
-        program: Executable and first arguments of a client that the harness doesn't know; see `verifiable_process`.
         access: Its access to the cluster, as `Connection.portable`; None: plain text. It has secrets, so no file gets
             it: the member reads it from its standard input (`handed_over`).
     """

@@ -205,7 +205,7 @@ class Conversation:
         if getattr(message, "group_id", self._group) != self._group:  # the end of a transaction names none
             return None
         try:
-            call = _CALLS[request.api](self, message)
+            call = _CALLS[request.api][0](self, message)
         except UnknownTopicId as error:
             return Unread(f"{request.api} v{request.version} of topic id {error}, whose name was in no metadata")
         self._calls[request] = call
@@ -233,7 +233,7 @@ class Conversation:
         try:
             if call is None:
                 return SentOffsets(_highest(_TELLING[request.api](self, message)))
-            return _REPLIES[request.api](self, call, message)
+            return _CALLS[request.api][1](self, call, message)
         except UnknownTopicId as error:
             return Unread(f"{request.api} v{request.version} of topic id {error}, whose name was in no metadata")
 
@@ -371,26 +371,17 @@ def _end_of(records: bytes) -> int:
     return end
 
 
-_CALLS: Mapping[str, Callable[[Conversation, Any], Call]] = {
-    "JoinGroup": Conversation._join,
-    "SyncGroup": Conversation._sync,
-    "Heartbeat": Conversation._beat,
-    "ConsumerGroupHeartbeat": Conversation._consumer_beat,
-    "LeaveGroup": Conversation._leave,
-    "OffsetCommit": Conversation._commit,
-    "TxnOffsetCommit": Conversation._commit_later,
-    "EndTxn": Conversation._end,
+_CALLS: Mapping[str, tuple[Callable[[Conversation, Any], Call], Callable[[Conversation, Call, Any], Reply]]] = {
+    "JoinGroup": (Conversation._join, Conversation._joined),
+    "SyncGroup": (Conversation._sync, Conversation._synced),
+    "Heartbeat": (Conversation._beat, Conversation._plain),
+    "ConsumerGroupHeartbeat": (Conversation._consumer_beat, Conversation._consumer_beaten),
+    "LeaveGroup": (Conversation._leave, Conversation._plain),
+    "OffsetCommit": (Conversation._commit, Conversation._committed),
+    "TxnOffsetCommit": (Conversation._commit_later, Conversation._committed),
+    "EndTxn": (Conversation._end, Conversation._plain),
 }
-_REPLIES: Mapping[str, Callable[[Conversation, Call, Any], Reply]] = {
-    "JoinGroup": Conversation._joined,
-    "SyncGroup": Conversation._synced,
-    "Heartbeat": Conversation._plain,
-    "ConsumerGroupHeartbeat": Conversation._consumer_beaten,
-    "LeaveGroup": Conversation._plain,
-    "OffsetCommit": Conversation._committed,
-    "TxnOffsetCommit": Conversation._committed,
-    "EndTxn": Conversation._plain,
-}
+"""Kafka's name of an API -> what reads its requests, and its answers."""
 _TELLING: Mapping[str, Callable[[Conversation, Any], Iterable[tuple[tuple[str, int], int]]]] = {
     "Fetch": Conversation._fetched,
     "ListOffsets": Conversation._listed,

@@ -42,7 +42,7 @@ def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataF
             (sf.col("bytes") / seconds).alias("byte_rate"),
             "null_key_records",
             (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
-            _ratio(sf.col("bytes") * sf.col("n"), topic_bytes).alias("skew"),
+            ratio(sf.col("bytes") * sf.col("n"), topic_bytes).alias("skew"),
             "first_ts",
             "last_ts",
             "tombstones",
@@ -83,16 +83,17 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
             n.alias("partitions"),
             "records",
             "bytes",
-            _ratio(sf.array_max("loads"), mean).alias("max_over_mean"),
-            _ratio(sf.sqrt((total(squares) + empty * mean * mean) / n), mean).alias("cv"),
-            _ratio(total(ranked), n * sf.col("bytes")).alias("gini"),
+            ratio(sf.array_max("loads"), mean).alias("max_over_mean"),
+            ratio(sf.sqrt((total(squares) + empty * mean * mean) / n), mean).alias("cv"),
+            ratio(total(ranked), n * sf.col("bytes")).alias("gini"),
             empty.alias("empty_partitions"),
         ),
         schema.TOPIC_LOAD,
     )
 
 
-def _ratio(part: Column, whole: Column) -> Column:
+def ratio(part: Column, whole: Column) -> Column:
+    """A part of a whole; 0 of nothing."""
     return sf.when(whole > 0, part / whole).otherwise(0.0)
 
 

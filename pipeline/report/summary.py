@@ -6,10 +6,11 @@ from collections import defaultdict
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from ..findings import printable
+from ..load.balance import ratio
 
 SHOWN_KEYS = 10
 """Maximum hot keys shown per topic; the table has more."""
@@ -144,11 +145,7 @@ def _assignors(what_if: DataFrame) -> list[dict[str, Any]]:
         sf.bool_or("elected").alias("elected"),
         sf.sum("moves").alias("moves"),
         sf.max("max_partitions").alias("max_partitions"),
-        sf.max(_ratio("max_load", "mean_load")).alias("max_over_mean"),
+        sf.max(ratio(sf.col("max_load"), sf.col("mean_load"))).alias("max_over_mean"),
         sf.count("*").alias("rebalances"),
     )
     return [row.asDict() for row in sorted(assignors.collect())]
-
-
-def _ratio(part: str, whole: str) -> Column:
-    return sf.when(sf.col(whole) > 0, sf.col(part) / sf.col(whole)).otherwise(0.0)

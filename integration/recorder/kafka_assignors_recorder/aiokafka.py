@@ -43,10 +43,7 @@ def _start(member: RecordedMember, coordinator: Any) -> None:
 def _preparing(member: RecordedMember, coordinator: Any, previous_assignment: Any) -> Steps:
     """A rebalance begins: a member gives up all partitions, after a last auto-commit."""
     _start(member, coordinator)
-    gone = set() if previous_assignment is None else set(previous_assignment.tps)
-    if not gone:
-        return
-    yield from giving_up(member, "revoke", gone)
+    yield from giving_up(member, "revoke", () if previous_assignment is None else set(previous_assignment.tps))
 
 
 def _completing(
