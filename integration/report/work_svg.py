@@ -32,7 +32,7 @@ def svg(view: WorkView, axis: TimeAxis) -> Markup:
             out.append(
                 f'<text class="dim" x="{left}" y="{top + 12}">max / mean</text>'
                 f'<text x="{left}" y="{top + 30}" style="font-size:14px;font-weight:600">'
-                f"{view.before[field]:.2f} → {view.after[field]:.2f}</text>"
+                f"{view.before[field]:.2f} to {view.after[field]:.2f}</text>"
             )
     for at_s in view.generations:
         x = LABEL_PX + axis.x(at_s)

@@ -117,5 +117,15 @@ def test_the_page_has_a_band_for_each_member_and_stretch() -> None:
     view = work_views(history)["g"]
     bands = sum(bool(value) for stretch in (*view.partitions, *view.work) for value in stretch.of.values())
     assert Wellformed(page).classes["band"] == bands > 8
-    assert "1.00 → 1.00" in page
-    assert "1.80 → 1.80" in page
+    assert "1.00 to 1.00" in page
+    assert "1.80 to 1.80" in page
+
+
+def test_the_bundled_font_has_every_character_of_the_drawings() -> None:
+    """Roboto has Latin-1, but no arrow: where it lacks a glyph, resvg sets the whole text in another font."""
+    history = consuming().history
+
+    (group,) = told_groups(history, check(history))
+
+    assert "max / mean" in group.work_svg
+    assert (group.svg + group.work_svg).encode("latin-1")
