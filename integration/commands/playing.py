@@ -1,4 +1,4 @@
-"""Plays on a broker and judges what happened: the demo, one scenario, many seeds of one."""
+"""Plays on a broker, in a sandbox, and judges what happened: the demo, one scenario, many seeds of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service's run comes to, for a person: its records, and how its processes ended. Pure."""
+"""What a service's run comes to, for a person: records sent, read, and their outputs; how its processes ended. Pure."""
 
 from __future__ import annotations
 

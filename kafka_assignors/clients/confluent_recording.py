@@ -1,4 +1,4 @@
-"""Records what a ``Consumer`` of confluent-kafka does in its group (`kafka_assignors.record`).
+"""Records what a ``Consumer`` of confluent-kafka does in its group, by its callbacks (`kafka_assignors.record`).
 
 A ``Consumer`` is compiled, and its methods can't be wrapped. So the recorder is its rebalance callbacks, which call
 those of the service. The client tells its generation and member id by the metadata that transactions need. It does not

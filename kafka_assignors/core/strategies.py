@@ -1,4 +1,7 @@
-"""Strategies by name. A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Strategy`."""
+"""Strategies by name, a class per family: `Stateless`, `Optimal` (the sticky ones), `CoPartitioned`, `ByWork`.
+
+A new strategy is a new line in `STRATEGIES`; a new family is a subclass of `Strategy`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observes an assignor without changing its behaviour."""
+"""Observes an assignor of kafka-python without changing its behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiokafka (0.10 to 0.14 have the methods): the consumer and its coordinator, and a producer's transactions.
+"""Wraps aiokafka (0.10 to 0.14 have the methods): the consumer and its coordinator, and a producer's transactions.
 
 aiokafka adopts an assignment in its own task, and hands records out from then on, also while the service's callback
 runs. A member that leaves calls no callback.

@@ -1,4 +1,4 @@
-"""confluent-kafka 2 (2.0 to 2.16 have the methods): the consumer, on which its deserializing and asyncio ones stand.
+"""Wraps confluent-kafka 2 (2.0 to 2.16 have the methods): the consumer, below its deserializing and asyncio ones.
 
 Of the producer, the transactions that commit a member's offsets.
 

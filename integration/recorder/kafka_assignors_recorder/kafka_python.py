@@ -1,4 +1,4 @@
-"""kafka-python 3.0: the consumer and its coordinator, and a producer's transactions."""
+"""Wraps kafka-python 3.0: the consumer and its coordinator, and a producer's transactions."""
 
 from __future__ import annotations
 

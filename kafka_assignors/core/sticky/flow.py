@@ -1,4 +1,4 @@
-"""Number of partitions of each class per member: the exact optimum, on a graph that does not grow with partitions.
+"""Number of partitions of each class per member (`Problem` to `Units`): the optimum, on a graph of classes and kinds.
 
 Partitions that the same members may have at the same cost form a class. Members with the same subscription and rack
 form a kind. The unknown is the number of units of each class per member, kept and new units apart. The optimum

@@ -1,4 +1,4 @@
-"""A KIP-848 group as its broker assigns it: what it will assign after a change, and what it assigned. Pure.
+"""Plans of a live KIP-848 group: what its broker will assign after a change, and what it assigned. Pure.
 
 Its ``uniform`` takes members in the order of a hash map of their ids, and ``range`` in the order of the ids; a member
 that joins draws its id at random. So a forecast draws many ids, and says how often its assignment came out.

@@ -1,4 +1,4 @@
-"""What the leader of a classic group will assign, from what the members sent as they joined. Pure.
+"""Plans of a live classic group: what its leader will assign, from what the members sent as they joined. Pure.
 
 The leader reads its members' user data: options, weights, capacities, claims. A plan of the elected assignor goes the
 same way: each member's last subscription, with what the member owns now, through `Strategy.agreed` and `decode`.

@@ -1,4 +1,4 @@
-"""Check the claims of a plan by work with code independent of the search: names, fractions and definitions.
+"""Check the claims of a plan by work in a model of its own, from group and options by the definitions, in fractions.
 
 Every number that the plan prints is computed from the members and their claims, or proven: bounds by their witness,
 least moves by counting, and what counting can't show by an integer program (`work_program`). docs/load.md has the

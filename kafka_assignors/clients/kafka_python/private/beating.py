@@ -1,4 +1,4 @@
-"""When a member sends its heartbeats."""
+"""When a member sends its heartbeats: early after it adopted a generation (`Beats`), in phase with others (`Phase`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a coordinator knows of its member: generation, protocol, partitions; and how to end its membership."""
+"""What a coordinator knows of its member: generation, protocol, partitions; how to start its heartbeats, and end it."""
 
 from __future__ import annotations
 
