@@ -1,4 +1,4 @@
-"""Laws of members that consume, transform and produce in transactions, judged by ``read_committed`` output. Pure."""
+"""X1, X2, K2: members consume, transform and produce in transactions, judged by ``read_committed`` output. Pure."""
 
 from __future__ import annotations
 

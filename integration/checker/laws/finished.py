@@ -1,4 +1,4 @@
-"""The law of members that report finished records: nothing unfinished is committed. Pure."""
+"""C6, the law of members that report finished records: nothing unfinished is committed. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of ownership over time. Pure."""
+"""O1, O4, R1, R2, R6, R7: ownership over time. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of progress: running members take part, assignments are adopted and held, processes end when asked to."""
+"""P1, G4, R8, E1, T1: members take part, adopt and hold what they are assigned, and end when asked to."""
 
 from __future__ import annotations
 

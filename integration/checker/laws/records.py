@@ -1,4 +1,4 @@
-"""Laws of records: placement, order, consumption and committed offsets. Pure."""
+"""K1, K2, C1 to C5: records: placement, order, consumption and committed offsets. Pure."""
 
 from __future__ import annotations
 

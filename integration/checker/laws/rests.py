@@ -1,4 +1,4 @@
-"""Laws of one transition between two stable states: moves, rounds, needless revokes, and time. Pure."""
+"""R3 to R5, T1 to T3: one transition between two stable states: moves, rounds, needless revokes, and time. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of static members (KIP-345): an unnoticed restart, and a fenced member that stops. Pure."""
+"""S1, S2: static members (KIP-345): an unnoticed restart, and a fenced member that stops. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiokafka's consumer in one process, which writes events and observes its assignor. Takes the path of its configuration.
+"""aiokafka's consumer in one process, which writes events and observes its assignor. Takes its configuration's path.
 
 Differs from `clients.kafka_python` only by its client. aiokafka rebalances in its own task, also while a batch is
 processed, so the revoked callback here waits for the batch's commit, as every careful member's must. aiokafka has no
