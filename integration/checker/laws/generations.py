@@ -1,4 +1,4 @@
-"""G1 to G3, O2, O3, A1: committed generations, by the coordinator log alone, and compared with members and leader. Pure."""
+"""G1 to G3, O2, O3, A1: committed generations: the coordinator log alone, and against members and leader. Pure."""
 
 from __future__ import annotations
 

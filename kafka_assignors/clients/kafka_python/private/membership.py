@@ -1,4 +1,4 @@
-"""What a coordinator knows of its member: generation, protocol, partitions; starts heartbeats, and ends its membership."""
+"""What a coordinator knows of its member: generation, protocol, partitions; starts heartbeats, ends its membership."""
 
 from __future__ import annotations
 
