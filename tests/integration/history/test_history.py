@@ -9,6 +9,7 @@ import pytest
 
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.history.events import Event
+from kafka_assignors.history.events.lines import MOST_BAD_BYTES
 from kafka_assignors.history.writer import EventWriter
 from kafka_assignors.integration import recording
 from kafka_assignors.integration.checker import check
@@ -77,6 +78,20 @@ def test_a_missing_line_is_a_problem_that_names_file_and_line(tmp_path: Path) ->
     seal(path)
 
     assert History.load(tmp_path).problems == ("m.jsonl:2: seq 2 instead of 1",)
+
+
+def test_a_missing_line_takes_none_of_the_bytes_that_may_be_unreadable(tmp_path: Path) -> None:
+    """An earlier file has as many of these as a history may have."""
+    (tmp_path / "a.jsonl").write_bytes(b"x" * (MOST_BAD_BYTES - 1) + b"\n")
+    path = write(tmp_path, "m.jsonl", "a", "b", "c")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[2])
+    seal(path)
+
+    history = History.load(tmp_path)
+
+    assert names(history) == ["a", "c"]
+    assert "m.jsonl:2: seq 2 instead of 1" in history.problems
 
 
 @pytest.mark.parametrize(

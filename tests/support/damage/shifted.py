@@ -37,7 +37,7 @@ def killed(missed_after_ms: float) -> Story:
     story = told.died(told.two(), "b")
     del story.held["b"]
     begun = next(e for e in story.events if e.kind == "fault_begin")
-    return _missed(begun.mono_ns, story, missed_after_ms)
+    return missed(begun.mono_ns, story, missed_after_ms)
 
 
 def killed_as_it_left(missed_after_ms: float, told_before_ms: float) -> Story:
@@ -48,25 +48,25 @@ def killed_as_it_left(missed_after_ms: float, told_before_ms: float) -> Story:
     return story.change("exit", lambda data: data.update(asked=True, asked_ns=asked_ns))
 
 
-def killed_after_a_fault(killed_after_ms: float) -> Story:
-    """b is killed so long after a proxy dropped a heartbeat of it, and its session has begun long before the kill."""
+def killed_after_a_fault(killed_after_ms: float, hit: str = "b", missed_after_ms: float = 100) -> Story:
+    """b is killed so long after a proxy dropped a heartbeat of `hit`; its session has begun long before the kill."""
     story = told.two()
     rest = next(e for e in reversed(story.events) if e.kind == "step")
-    drop = {"fault": "drop", "target": "b", "params": {"api": "Heartbeat", "side": "request", "times": 1}}
-    story.tell("fault_begin", "proxy", "b", **drop)
-    end = story.tell("fault_end", "proxy", "b", **drop, hits=1)
+    drop = {"fault": "drop", "target": hit, "params": {"api": "Heartbeat", "side": "request", "times": 1}}
+    story.tell("fault_begin", "proxy", hit, **drop)
+    end = story.tell("fault_end", "proxy", hit, **drop, hits=1)
     story.tell("step", **rest.data)
     told.died(told.since(story, end, killed_after_ms), "b")
     del story.held["b"]
     begun = next(e for e in reversed(story.events) if e.kind == "fault_begin")
-    return _missed(begun.mono_ns, story, 100)
+    return missed(begun.mono_ns, story, missed_after_ms)
 
 
 def stalled(missed_after_ms: float) -> Story:
     """b doesn't poll, and polls again once the group has gone on without it."""
     story = told.two().pause("b", "stall", 1)
     begun = next(e for e in story.events if e.kind == "fault_begin")
-    return _missed(begun.mono_ns, story, missed_after_ms).resume("b", fault="stall").round()
+    return missed(begun.mono_ns, story, missed_after_ms).resume("b", fault="stall").round()
 
 
 def restarted(back_after_ms: float) -> Story:
@@ -80,8 +80,8 @@ def restarted(back_after_ms: float) -> Story:
     return story
 
 
-def _missed(since_ns: int, story: Story, after_ms: float) -> Story:
-
+def missed(since_ns: int, story: Story, after_ms: float) -> Story:
+    """The generation of those that are left is committed so long after that."""
     trial = copy.deepcopy(story).wait(1000).round()
     commit = next(e for e in reversed(trial.events) if e.kind == "generation_committed")
     took_ms = (commit.mono_ns - since_ns) / 1e6
@@ -91,7 +91,7 @@ def _missed(since_ns: int, story: Story, after_ms: float) -> Story:
 def left(after_ms: float) -> Story:
     story = told.two().stop("b")
     begun = next(e for e in story.events if e.kind == "stop")
-    return _missed(begun.mono_ns, story, after_ms)
+    return missed(begun.mono_ns, story, after_ms)
 
 
 def consumed_late(after_ms: float) -> Story:

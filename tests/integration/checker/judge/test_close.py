@@ -369,6 +369,13 @@ def test_a_member_that_is_never_missed_is_told_with_how_long_it_is_gone() -> Non
     assert messages["T1"] == "b is still in the group 600003 ms after its fault_begin"
 
 
+def test_of_a_member_that_is_left_alone_its_last_adoption_counts() -> None:
+    """It went back a generation, and stays there for ten minutes."""
+    messages = [v.message for v in check(told.later(told.went_back_a_generation()).history).violations if v.law == "G4"]
+
+    assert any(message.startswith("b never adopted generation 3, ") for message in messages), messages
+
+
 @pytest.mark.parametrize("kept", ["start", "generation"])
 def test_a_group_of_which_only_members_tell_never_came_into_being(kept: str) -> None:
     story = told.without(told.two(), lambda e: e.kind == kept)

@@ -191,6 +191,17 @@ def test_of_two_generations_of_one_moment_the_later_one_stands() -> None:
     assert "X2" in laws_of(at_ns(story, second, first.mono_ns))
 
 
+def test_a_commit_that_no_generation_precedes_hides_no_zombie() -> None:
+    """a began its first transaction before the coordinator had committed any generation; b is a zombie later."""
+    story = zombie()
+    begin = next(e for e in story.events if e.kind == "commit_begin")
+
+    (found,) = (v for v in check(at_ns(story, begin, 1).history).violations if v.law == "X2")
+
+    assert "transaction 2" in found.message
+    assert found.witnesses[0].kind == "generation_committed"
+
+
 @pytest.mark.parametrize(("dropped", "words"), [(1, "offset 9"), (5, "offset 5, 6, 7, 8, 9"), (6, "6, 7, 8, …")])
 def test_the_first_few_of_many_without_an_output_are_named(dropped: int, words: str) -> None:
     story = at_work()

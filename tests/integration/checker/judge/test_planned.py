@@ -202,6 +202,210 @@ UNLIMITED_ONES: dict[str, Callable[[], Story | Reconciled]] = {
 }
 
 
+@pytest.mark.parametrize("rests", [(False, True), (True, False), (False, False)])
+def test_what_no_rest_precedes_or_follows_has_no_limit(rests: tuple[bool, bool]) -> None:
+    """An eager group makes two generations, and was seen at rest in the second alone, in the first alone, or never."""
+    story = Story("range", {"t": 3}).start("a", "b")
+    for rest in rests:
+        story.round(stable=rest)
+
+    assert whys(story) == {planned.UNSTABLE}
+
+
+def test_a_time_is_compared_to_the_nanosecond() -> None:
+    bound_ms = handovers.GIVEN_UP_MS + HANDOVER_MS
+
+    assert judged(joined(bound_ms)).value is True
+    assert judged(joined(bound_ms + 1e-6)).value is False
+
+
+def test_an_eager_group_waits_for_a_heartbeat_however_soon_it_rebalances_again() -> None:
+    """c joins as a and b have just adopted their first generation; all of them ask early."""
+    others_ms = 2  # the callbacks of b and c
+
+    def soon(ms: float) -> Story:
+        story = beating(Story("range", {"t": 3}).start("a", "b").round().start("c").round(), ALL, BEAT_MS)
+        return handovers.owned_again(story, last(story, "revoke_end", nth=-3), ms + others_ms)
+
+    assert judged(soon(BEAT_MS + LATE_MS)).value is True
+    assert judged(soon(BEAT_MS + LATE_MS + 1)).value is False
+
+
+@pytest.mark.parametrize("ends", ["stop", "exit"])
+def test_who_leaves_without_a_callback_is_missed_as_soon_as_t1_says(ends: str) -> None:
+    def left(ms: float) -> Story:
+        story = beating(rested().stop("b").round(), ALL, BEAT_MS)
+        for edge in ("begin", "end"):
+            story.drop(f"revoke_{edge}", member="b")
+        if ends == "exit":
+            story.drop("stop")
+        return handovers.owned_again(story, last(story, ends), ms - handovers.ASSIGN_MS)
+
+    bound_ms = 2 * BEAT_MS + LATE_MS
+    assert "O4" not in {v.law for v in check(left(bound_ms).history).violations}
+    assert check(left(bound_ms).history).checked["O4"]
+    assert "O4" in {v.law for v in check(left(bound_ms + 2).history).violations}
+
+
+def test_early_heartbeats_make_a_broker_no_faster() -> None:
+    """Members of a KIP-848 group, which say that they ask early."""
+    bound_ms = HEARTBEAT_MS + planned.ASSIGNMENT_INTERVAL_MS + LATE_MS
+
+    def asking(ms: float) -> Reconciled:
+        story = handovers.reconciled(ms)
+        for event in story.events:
+            if event.kind == "start":
+                event.data["config"]["early_heartbeats"] = True
+        return story
+
+    assert judged(asking(bound_ms)).value is True
+    assert judged(asking(bound_ms + 1)).value is False
+
+
+@pytest.mark.parametrize("generation", [0, 99])
+def test_who_gives_up_in_a_generation_of_which_nothing_is_known_did_not_give_up_for_one(generation: int) -> None:
+    """It gives up all as it joins again, and nothing is granted less."""
+    story = joined(BEAT_MS + LATE_MS, ALL, BEAT_MS)
+    for edge in ("begin", "end"):
+        story.change(f"revoke_{edge}", lambda data: data.update(generation=generation))
+
+    assert "O4" not in {v.law for v in check(story.history).violations}
+    assert check(story.history).checked["O4"]
+
+
+def test_who_gives_up_in_a_generation_that_it_is_not_in_did_not_give_up_for_it() -> None:
+    story = joined(BEAT_MS + LATE_MS, ALL, BEAT_MS)
+    gone = last(story, "revoke_end")
+    story.events[story.events.index(gone)] = replace(gone, member_id="another")
+
+    assert "O4" not in {v.law for v in check(story.history).violations}
+    assert check(story.history).checked["O4"]
+
+
+def test_of_a_generation_that_nobody_adopted_no_time_has_passed_since_its_adoption() -> None:
+    """c's first generation, which takes a partition from a, is adopted by nobody, and the next one by all."""
+
+    def unadopted(ms: float) -> Story:
+        story = beating(rested().start("c").round(), ALL, DEFAULT_BEAT_MS)
+        second = {e.seq for e in story.events if e.kind == "generation" and e.data["generation"] == 2}
+        assert second
+        story.events = [e for e in story.events if not (e.kind == "generation" and e.data["generation"] == 2)]
+        return handovers.owned_again(story, last(story, "revoke_end"), ms)
+
+    assert "O4" not in {v.law for v in check(unadopted(HANDOVER_MS).history).violations}
+    assert "O4" in {v.law for v in check(unadopted(HANDOVER_MS + 1).history).violations}
+
+
+def test_who_left_is_not_in_the_next_generation_whatever_its_last_callback_says() -> None:
+    """The only member leaves, and says that it gave up in a generation before its first."""
+    story = alone()
+    for edge in ("begin", "end"):
+        story.change(f"revoke_{edge}", lambda data: data.update(generation=0))
+
+    assert whys(story) == {planned.ALONE}
+
+
+def test_a_fault_that_begins_later_is_none_of_this_change() -> None:
+    story = joined(DEFAULT_BEAT_MS - 100)
+    story.tell("fault_begin", member="b", fault="cut", target="b")
+
+    assert judged(story).value is False
+
+
+def test_a_fault_that_ends_as_the_group_is_at_rest_is_none_of_later_changes() -> None:
+    story = Story("cooperative-sticky", {"t": 3}).start("a", "b")
+    story.tell("fault_begin", member="b", fault="cut", target="b")
+    ended = story.tell("fault_end", member="b", fault="cut", target="b")
+    rest_ns = story.round()._now
+    story.events[story.events.index(ended)] = replace(ended, mono_ns=rest_ns, ts_ns=rest_ns)
+
+    assert judged(joined(DEFAULT_BEAT_MS - 100, story=story.wait(10_000))).value is False
+
+
+def test_generations_behind_the_one_that_gave_a_partition_are_none_that_it_waited_for() -> None:
+    """c joins and gets what a gave up; before the group is at rest it makes one more generation."""
+    story = rested().start("c").round(stable=False)
+    gone = last(story, "revoke_end")
+    given = last(story, "assign_begin")
+    story = beating(story.round(), (), BEAT_MS)
+    took_ms = (last(story, "generation_committed", nth=-2).mono_ns - gone.mono_ns) / handovers.MS - handovers.ASSIGN_MS
+    late = handovers.stretched(story, given, BEAT_MS + LATE_MS + 1 - took_ms)
+
+    assert "O4" in {v.law for v in check(late.history).violations}
+
+
+def test_who_says_that_it_got_a_partition_in_an_older_generation_waited_for_none() -> None:
+    """The only member leaves; the next one says that it got its partitions in a generation before the first."""
+    story = alone()
+    for edge in ("begin", "end"):
+        story.change(f"assigned_{edge}", lambda data: data.update(generation=0))
+
+    verdict = check(story.history)
+
+    assert verdict.checked["O4"]
+    assert "O4" not in verdict.skipped
+
+
+def test_what_the_harness_writes_of_a_member_does_not_end_its_work() -> None:
+    """b consumes records for two seconds, and commits; meanwhile the harness tells something of it."""
+    story = joined(3000)
+    at = last(story, "revoke_end").mono_ns // 1_000_000 + 100
+    told: dict[str, object] = {"error": "OSError", "fatal": False, "message": "seen from outside"}
+    none: dict[str, object] = {"offsets": []}
+    rows = (("consume", "member", 0, none), ("error", "harness", 1000, told),
+            ("commit_begin", "member", 2000, none), ("commit_ok", "member", 2000, none))  # fmt: skip
+    for kind, src, after_ms, data in rows:
+        event = story.tell(kind, src, "b", **data)
+        story.shift(kind, at + after_ms - event.mono_ns / 1_000_000)
+    story.events.sort(key=lambda e: e.mono_ns)
+
+    assert judged(story).value is True
+
+
+def test_one_that_was_killed_before_the_group_was_at_rest_is_no_fault_in_force() -> None:
+    story = Story("cooperative-sticky", {"t": 3}).start("a", "b", "d").round().kill("d").round()
+    story.drop("fault_end").wait(10_000)
+
+    assert planned.FAULT not in check(joined(DEFAULT_BEAT_MS - 100, story=story).history).skipped.get("O4", {})
+    assert "O4" in {v.law for v in check(joined(DEFAULT_BEAT_MS - 100, story=story).history).violations}
+
+
+def test_one_that_joins_and_is_missing_again_has_not_ended() -> None:
+    """c is in the first of three generations that follow its start, and in the last."""
+    story = rested().start("c").round(stable=False)
+    del story.held["c"]
+    story.round(stable=False)
+    story.held["c"] = set()
+    story._claims.pop("c")
+
+    assert planned.UNASKED in whys(story.round())
+
+
+@pytest.mark.parametrize(("after_ns", "why"), [(0, planned.UNEXPLAINED), (1, planned.UNSTABLE)])
+def test_a_partition_that_was_nobodys_at_rest_has_no_limit(after_ns: int, why: str) -> None:
+    """The group is seen at rest once more, so long after its last member has given all up to join again."""
+    story = rested("range")
+    rest = last(story, "step")
+    story.round()
+    gone = last(story, "revoke_end")
+    told = story.tell("step", **rest.data)
+    story.events[-1] = replace(told, mono_ns=gone.mono_ns + after_ns, ts_ns=gone.ts_ns + after_ns)
+
+    assert why in whys(story)
+
+
+def test_who_stays_does_not_get_the_time_of_one_that_leaves() -> None:
+    """c leaves an eager group, and a gives up what it gets back: it was no leaver's."""
+
+    def left(ms: float) -> Story:
+        story = Story("range", {"t": 4}).start("a", "b", "c").round().wait(10_000).stop("c").round()
+        b_ms = 1  # b's callback, which is not counted
+        return handovers.owned_again(beating(story, ALL, BEAT_MS), last(story, "revoke_end", nth=-2), ms + b_ms)
+
+    assert judged(left(BEAT_MS + LATE_MS)).value is True
+    assert judged(left(BEAT_MS + LATE_MS + 1)).value is False
+
+
 @pytest.mark.parametrize("why", UNLIMITED_ONES)
 def test_what_has_no_limit_is_told_with_its_reason(why: str) -> None:
     assert whys(UNLIMITED_ONES[why]()) == {why}

@@ -249,6 +249,12 @@ def forgets(story: Reconciled) -> None:
     follows(story, memberEpoch=1, previousMemberEpoch=0)
 
 
+def came_from_nowhere(story: Reconciled, forgotten: str) -> None:
+    """A tombstone, and then a is in epoch 2, from epoch 0: it was in epoch 1."""
+    story.record(forgotten, "a")
+    follows(story, memberEpoch=2, previousMemberEpoch=0)
+
+
 def cut(story: Reconciled) -> None:
     """A history that was cut has the epoch of a's records alone; what comes behind such a record follows from none."""
     story.record(CURRENT, "a", {"memberEpoch": 1})
@@ -271,6 +277,8 @@ SOUND: dict[str, Damage] = {
     "written again in its epoch": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=0),
     "written again in its epoch, from it": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=1),
     "forgotten": forgets,
+    "forgotten, and in a later epoch": lambda s: came_from_nowhere(s, CURRENT),
+    "forgotten as a member, and in a later epoch": lambda s: came_from_nowhere(s, MEMBER),
     "cut": cut,
     "away": away,
     "the broker has it again": as_member,
@@ -322,6 +330,7 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "a process ends unasked": ("E1", lambda s: s.tell("exit", member="a", code=1, asked=False)),
     "no owner for a minute": ("P1", no_owner),
     "came from an epoch that it was not in": ("G5", lambda s: follows(s, previousMemberEpoch=7)),
+    "its target is forgotten, and it came from nowhere": ("G5", lambda s: came_from_nowhere(s, TARGET)),
     "in one epoch, from an epoch that it was not in": (
         "G5",
         lambda s: follows(s, memberEpoch=1, previousMemberEpoch=7),
@@ -418,6 +427,39 @@ def test_a_static_member_that_returned_may_be_removed_later() -> None:
     generations = RunRecord.of(story.history).groups["g"].generations
 
     assert [sorted(g.assigned) for g in generations] == [["id-a", "id-b"], ["id-b", "id-back"]]
+
+
+def test_a_static_member_that_was_removed_in_an_earlier_target_does_not_return() -> None:
+    """What is written for its instance id afterwards is no part of a target whose epoch was written before."""
+    story = pair()
+    static = {**subscribed("a"), "instanceId": "x"}
+    story.record(MEMBER, "a", static)
+    for record in (CURRENT, TARGET, MEMBER):
+        story.record(record, "a")
+    exactly(story, 2, b={0, 1, 2, 3, 4, 5})
+    story.record(MEMBER, "back", static)
+    story.record(TARGET, "back", {"topicPartitions": rows({0, 1, 2})})
+
+    generations = RunRecord.of(story.history).groups["g"].generations
+
+    assert [sorted(g.assigned) for g in generations] == [["id-a", "id-b"], ["id-b"]]
+
+
+def test_what_a_member_had_between_two_times_begins_with_what_it_had_at_the_first() -> None:
+    story = pair()
+    for has in ({0, 1}, {0}, ()):
+        story.current("a", 1, has)
+    record = RunRecord.of(story.history).groups["g"].reconciliation
+    times = [row.event.mono_ns for row in record.of_member("id-a")]
+
+    def had(from_ns: int, until_ns: int) -> list[int]:
+        return [len(row.assigned) for row in record.between("id-a", from_ns, until_ns)]
+
+    assert had(times[1], times[2]) == [2, 1]
+    assert had(times[2] - 1, times[3] - 1) == [2, 1]
+    assert had(times[3], times[3] + 1) == [0]
+    assert had(times[0] - 1, times[0]) == [3]
+    assert had(times[0] - 2, times[0] - 1) == []
 
 
 def test_a_running_member_keeps_its_instance_id() -> None:
