@@ -63,6 +63,7 @@ TESTS = (
     "integration/checker/judge/test_judged.py",
     "integration/checker/judge/test_planned.py",
     "integration/checker/judge/test_rests.py",
+    "integration/checker/judge/test_quiet.py",
     "integration/checker/judge/test_migrated.py",
     "integration/checker/judge/test_truncation.py",
     "integration/checker/judge/test_reconciled.py",

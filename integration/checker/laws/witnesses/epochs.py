@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafka_assignors.history.broker_group import CURRENT, MEMBER
+from kafka_assignors.history.broker_group import CURRENT, MEMBER, UNREVOKED
 from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import AdminChangeBody, BrokerAssignedBody, StartBody
 
 from ...ledger import GroupRecord, Process
 from ..findings import Findings
 
-_STATES = {"STABLE": 0, "UNREVOKED_PARTITIONS": 1, "UNRELEASED_PARTITIONS": 2}
-"""Of ``ConsumerGroupCurrentMemberAssignment``: Kafka's ``MemberState``."""
 _WHOLE = {"memberEpoch", "previousMemberEpoch", "state", "assignedPartitions", "partitionsPendingRevocation"}
 
 
@@ -89,7 +87,7 @@ def records_follow(record: GroupRecord, findings: Findings) -> None:
         assigned, revoking = _ids(fields["assignedPartitions"]), _ids(fields["partitionsPendingRevocation"])
         if both := assigned & revoking:
             findings.broken("G5", f"member {member} has partitions that it must give up: {sorted(both)[:3]}", event)
-        if bool(revoking) != (fields["state"] == _STATES["UNREVOKED_PARTITIONS"]):
+        if bool(revoking) != (fields["state"] == UNREVOKED):
             message = f"member {member} must give up {len(revoking)} partitions, and its state is {fields['state']}"
             findings.broken("G5", message, event)
         of_last = {} if last is None else last.body.fields or {}

@@ -415,6 +415,22 @@ def test_a_group_that_changes_its_protocol_has_no_limit() -> None:
     assert UNLIMITED + planned.PROTOCOL in check(migration().history).skipped["O4"]
 
 
+@pytest.mark.parametrize("change", ["create_topic", "add_partitions"])
+def test_new_partitions_are_a_planned_change(change: str) -> None:
+    story = rested().start("c")
+    story.tell("admin_change", change=change, target="w", topics={"w": 1})
+
+    assert "O4" in {v.law for v in check(joined(DEFAULT_BEAT_MS - 100, story=story).history).violations}
+
+
+@pytest.mark.parametrize("change", ["delete_topic", "reset_offsets"])
+def test_other_changes_are_not_planned(change: str) -> None:
+    story = rested().start("c")
+    story.tell("admin_change", change=change, target="w", topics={"w": 0})
+
+    assert whys(joined(HOURS, story=story)) == {planned.UNPLANNED}
+
+
 def test_every_reason_has_a_history() -> None:
     assert {*UNLIMITED_ONES, planned.PROTOCOL} == set(planned.WHYS)
 

@@ -273,7 +273,40 @@ def subscribes_anew(story: Reconciled) -> None:
     story.tell("admin_change", member="a", change="subscribe", target="a", subscription={"topics": ["t"]})
 
 
+def epoch_before(story: Reconciled, *epochs: int, previous: int) -> None:
+    """a has been in these epochs, and its last record says that it came there from another one."""
+    for epoch in epochs:
+        event = story.current("a", epoch, {0, 1, 2})
+    event.data["fields"].update(previousMemberEpoch=previous)
+
+
+def behind(story: Reconciled, member: str, **fields: Any) -> None:
+    """The broker has another name for a, behind its record of another member."""
+    story.record(MEMBER, member, {**subscribed(member), **fields})
+    as_member(story, clientId="x")
+
+
+def of_a_service(story: Reconciled) -> None:
+    """a is a process of a service, which chooses its client id."""
+    story.events = [
+        replace(e, data={**e.data, "log_bytes": 0}) if e.src == "member" and e.member == "a" else e
+        for e in story.events
+    ]
+    as_member(story, clientId="x")
+
+
+def without_its_poll_interval(story: Reconciled) -> None:
+    """a doesn't tell its poll interval."""
+    config = {name: value for name, value in of_start(story).data["config"].items() if name != "max_poll_interval_ms"}
+    started(story, config=config)
+    as_member(story, rebalanceTimeoutMs=1)
+
+
 SOUND: dict[str, Damage] = {
+    "the broker has another name of a service": of_a_service,
+    "the broker has a poll interval that wasn't told": without_its_poll_interval,
+    "the broker has no assignor": lambda s: as_member(s, serverAssignor=None),
+    "a member that nobody started": lambda s: s.record(MEMBER, "ghost", {**subscribed("ghost"), "clientId": "y"}),
     "written again in its epoch": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=0),
     "written again in its epoch, from it": lambda s: follows(s, memberEpoch=1, previousMemberEpoch=1),
     "forgotten": forgets,
@@ -334,6 +367,14 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "in one epoch, from an epoch that it was not in": (
         "G5",
         lambda s: follows(s, memberEpoch=1, previousMemberEpoch=7),
+    ),
+    "in epoch 0, from an epoch that it was not in": ("G5", lambda s: epoch_before(s, 0, previous=7)),
+    "behind epoch 0, from an epoch that it was not in": ("G5", lambda s: epoch_before(s, 0, 1, previous=7)),
+    "another name, behind a member that nobody started": ("G5", lambda s: behind(s, "ghost")),
+    "another name, behind a member of a migration": ("G5", lambda s: behind(s, "b", classicMemberMetadata={})),
+    "another name, behind one that is forgotten": (
+        "G5",
+        lambda s: (s.record(MEMBER, "b"), as_member(s, clientId="x")),
     ),
     "must give up nothing, and is to revoke": ("G5", lambda s: s.current("a", 1, {0, 1, 2}, (), UNREVOKED)),
     "must give up a partition, and is stable": ("G5", lambda s: s.current("a", 1, {0, 1}, {2})),
@@ -508,6 +549,22 @@ def test_a_topic_without_a_known_name_is_named() -> None:
     verdict = check(story.history)
 
     assert "the history does not have the names of group 'g''s topics AAAAAAAAAAAAAAAAAAAAAQ" in verdict.unknown
+
+
+def test_a_topic_whose_name_an_older_broker_told_once_is_known() -> None:
+    """Before 4.1 a record of its own has the names."""
+    story = Reconciled(6)
+    topics = [{"topicId": IDS["t"], "topicName": "t", "numPartitions": 6}]
+    story.record("ConsumerGroupPartitionMetadata", None, {"topics": topics})
+    story.join("a", "b").reconcile().work().rest()
+    story.events = [
+        replace(e, data={n: v for n, v in e.data.items() if n != "names"}) if e.kind == "broker_assigned" else e
+        for e in story.events
+    ]
+
+    verdict = check(story.history)
+
+    assert (verdict.value, verdict.unknown) == (True, ())
 
 
 def test_a_record_of_an_unknown_version_is_named() -> None:

@@ -234,6 +234,13 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
         "generation_committed", of_member("a", session_timeout_ms=999))),
     "another poll interval": ("G5", lambda: ended().change(
         "generation_committed", of_member("a", rebalance_timeout_ms=1))),
+    **{
+        f"another poll interval, of {client}": ("G5", lambda client=client: as_client(ended(), client, "a").change(
+            "generation_committed", of_member("a", rebalance_timeout_ms=1)))
+        for client in ("kafka-python", "confluent", "confluent-kafka", "java", "bridge")
+    },
+    "killed while its kill was in force": ("E2", lambda: again(churn().drop("fault_end", member="c"),
+                                                                "fault_begin", 0.1, member="c")),
     "another instance id": ("G5", lambda: ended().change("generation_committed", of_member("a", instance_id="x"))),
     "other topics": ("G5", lambda: ended().change("start", set_(topics=["t"]), member="a")),
     "other topics of a member that was told to end": ("G5", lambda: ended().change(
