@@ -202,6 +202,132 @@ def test_a_commit_that_no_generation_precedes_hides_no_zombie() -> None:
     assert found.witnesses[0].kind == "generation_committed"
 
 
+def committed_by(story: Transforming, name: str, partition: int) -> Transforming:
+    """A process consumes a new record of a partition and commits it in a transaction, whoever has the partition."""
+    tp = TopicPartition("t", partition)
+    story.wait(500).records(4)
+    offset = story._offsets["t", partition] - 1
+    row = {"topic": "t", "partition": partition, "first": offset, "last": offset, "count": 1, "bytes": 1}
+    story.tell("consume", "member", name, offsets=[row])
+    end = {"topic": tp.topic, "partition": tp.partition, "offset": offset + 1}
+    story.tell("commit_begin", "member", name, offsets=[end])
+    story.tell("offset_committed", "coordlog", **end)
+    story.tell("commit_ok", "member", name, offsets=[end])
+    return story.read_committed()
+
+
+def zombies(story: Story) -> list[str]:
+    return [v.message for v in check(story.history).violations if v.law == "X2" and " ms after " in v.message]
+
+
+def test_who_never_joined_is_a_zombie_by_the_last_generation() -> None:
+    story = Transforming()
+    story.start("a", "b").round().records(8).consume().start("c")
+
+    (message,) = zombies(committed_by(story, "c", 0))
+
+    assert "after generation 1 had assigned its input to another member" in message
+
+
+def test_who_never_joined_is_a_zombie_though_its_output_has_no_input() -> None:
+    """An input of nobody is assigned to nobody else."""
+    story = Transforming()
+    story.start("a", "b").round().records(8).consume().start("c")
+    committed_by(story, "c", 0)
+    assert isinstance(story, Transforming)
+
+    assert len(zombies(story.change("read_back", lambda data: data.update(value_id="x-1")))) == 1
+
+
+def test_a_member_is_a_zombie_for_what_another_member_of_its_generation_has() -> None:
+    story = Transforming()
+    story.start("a", "b").round().records(8).consume()
+
+    assert len(zombies(committed_by(story, "b", 0))) == 1
+
+
+def test_who_never_joined_a_kip_848_group_is_a_zombie() -> None:
+    story = BrokerAssignedTransforming(6)
+    story.join("a", "b").reconcile().work().rest().start("c").wait(500)
+    place = {"topic": "t", "partition": 0}
+    story.tell("ack", "producer", partitioner="d", **place, offset=1, value_id="0-1", predicted=0)
+    story.tell("consume", "member", "c", offsets=[{**place, "first": 1, "last": 1, "count": 1, "bytes": 1}])
+    for kind in ("commit_begin", "commit_ok"):
+        story.tell(kind, "member", "c", offsets=[{**place, "offset": 2}])
+
+    (message,) = zombies(story.read_committed())
+
+    assert "after generation 1 was committed without it" in message
+
+
+def test_who_begins_to_commit_as_it_adopts_is_in_its_generation() -> None:
+    """c joins, and its first commit begins at that moment: the log has its generation a few ms before."""
+    story = Transforming()
+    story.start("a", "b").round().records(8).consume().wait(1000).start("c").round().records(8).consume("c")
+    story.read_committed()
+    begin, adopted = (
+        next(e for e in story.events if e.kind == kind and e.member == "c") for kind in ("commit_begin", "generation")
+    )
+
+    assert zombies(at_ns(story, begin, adopted.mono_ns)) == []
+    assert len(zombies(at_ns(story, next(e for e in story.events if e.seq == begin.seq and e.kind == begin.kind
+                                         and e.member == "c"), adopted.mono_ns - 1))) == 1  # fmt: skip
+
+
+def test_an_aborted_transaction_whose_outputs_are_shown_hides_no_zombie() -> None:
+    """a's first transaction failed, and it went back; b is a zombie later."""
+    story = zombie()
+    answer = next(e for e in story.events if e.kind == "commit_ok" and e.member == "a")
+    story.events[story.events.index(answer)] = replace(
+        answer, kind="commit_fail", data={**answer.data, "error": "KafkaTimeoutError"}
+    )
+    rows = [{**row, "offset": 0} for row in answer.data["offsets"]]
+    at_ns(story, story.tell("rewound", "member", "a", offsets=rows), answer.mono_ns + 1)
+
+    messages = [v.message for v in check(story.history).violations if v.law == "X2"]
+
+    assert any(message.startswith("a aborted transaction 1, yet ") for message in messages), messages
+    assert any(message.startswith("b began to commit transaction 2 ") for message in messages), messages
+
+
+@pytest.mark.parametrize("partition", range(4))
+def test_each_partition_of_members_that_promise_one_output_at_least_is_judged(partition: int) -> None:
+    story = promising(True)
+    values = {e.data["value_id"] for e in story.events if e.kind == "ack" and e.data["partition"] == partition}
+    del story.outputs[next(at for at, (value_id, _) in enumerate(story.outputs) if value_id in values)]
+
+    (found,) = check(story.read_committed().history).violations
+
+    assert found.message.startswith(f"1 record(s) of t-{partition} have no committed output")
+
+
+def test_a_read_back_as_the_group_is_drained_shows_what_it_has_committed() -> None:
+    story = true_story()
+    drained, step = (
+        next(e for e in story.events if e.kind == "step" and e.data["name"] == name)
+        for name in ("drained", "read_back")
+    )
+
+    assert check(at_ns(story, step, drained.mono_ns).history).skipped.get("X1") is None
+
+
+def test_only_a_read_back_of_all_that_is_committed_shows_outputs() -> None:
+    """Behind it, the outputs are read with those of open transactions as well, and the inputs with read_committed."""
+    story = true_story()
+    sound = check(story.history)
+    place = {"topic": "out", "partition": 0}
+    value_id, author = story.outputs[0]
+    for offset in range(2):
+        story.tell("read_back", **place, offset=offset, value_id=value_id, partitioner="", author=author)
+    story.tell("step", name="read_back", offsets=[{**place, "offset": 2}], isolation="read_uncommitted")
+    story.tell("step", name="read_back", offsets=story._ends(), isolation="read_committed")
+
+    verdict = check(story.history)
+
+    assert [v for v in verdict.violations if v.law in ("X1", "X2")] == []
+    assert (verdict.checked["X1"], verdict.checked["X2"]) == (sound.checked["X1"], sound.checked["X2"])
+
+
 @pytest.mark.parametrize(("dropped", "words"), [(1, "offset 9"), (5, "offset 5, 6, 7, 8, 9"), (6, "6, 7, 8, …")])
 def test_the_first_few_of_many_without_an_output_are_named(dropped: int, words: str) -> None:
     story = at_work()

@@ -376,6 +376,21 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
         "G5",
         lambda s: (s.record(MEMBER, "b"), as_member(s, clientId="x")),
     ),
+    "the broker has other topics, and another topic came": (
+        "G5",
+        lambda s: (
+            s.tell("admin_change", member="a", change="create_topic", target="w", topics={"w": 1}),
+            at_first(s, subscribedTopicNames=["other"]),
+        ),
+    ),
+    "revoked in no generation, behind a removal": (
+        "R8",
+        lambda s: (
+            s.record(MEMBER, "a"),
+            s.tell("revoke_begin", "member", "b", generation=-1, partitions=places({3})),
+            s.tell("revoke_end", "member", "b", generation=-1, partitions=places({3})),
+        ),
+    ),
     "must give up nothing, and is to revoke": ("G5", lambda s: s.current("a", 1, {0, 1, 2}, (), UNREVOKED)),
     "must give up a partition, and is stable": ("G5", lambda s: s.current("a", 1, {0, 1}, {2})),
     "has what it must give up": ("G5", lambda s: s.current("a", 1, {0, 1, 2}, {2}, UNREVOKED)),
@@ -484,6 +499,23 @@ def test_a_static_member_that_was_removed_in_an_earlier_target_does_not_return()
     generations = RunRecord.of(story.history).groups["g"].generations
 
     assert [sorted(g.assigned) for g in generations] == [["id-a", "id-b"], ["id-b"]]
+
+
+def test_a_static_member_returns_to_a_target_once() -> None:
+    """What is written for it later in the same target completes nothing; nor does what is written of one that stays."""
+    story = pair()
+    static = {**subscribed("a"), "instanceId": "x"}
+    story.record(MEMBER, "a", static)
+    story.record(TARGET, "a")
+    story.record(TARGET, "a", {"topicPartitions": rows({0, 1})})
+    story.record(MEMBER, "a")
+    story.record(MEMBER, "back", static)
+    for has in ({0, 1, 2}, {0, 1}):
+        story.record(TARGET, "back", {"topicPartitions": rows(has)})
+
+    generations = RunRecord.of(story.history).groups["g"].generations
+
+    assert [sorted(g.assigned) for g in generations] == [["id-a", "id-b"], ["id-b", "id-back"]]
 
 
 def test_what_a_member_had_between_two_times_begins_with_what_it_had_at_the_first() -> None:

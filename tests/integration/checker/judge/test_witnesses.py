@@ -320,6 +320,8 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "answered for a part, and all of it is in the log": ("C7", lambda: answered_in_part(ended(), logged=True)),
     "a transaction never ended": ("X2", lambda: rare.aborted().drop("commit_ok", member="b", nth=0)),
     "the last transaction never ended": ("X2", lambda: rare.aborted().drop("commit_ok", member="b")),
+    "a transaction ended without its number": ("X2", lambda: rare.aborted().change(
+        "commit_ok", lambda d: d.pop("transaction"), member="b", nth=0)),
     "a transaction ended as another": ("X2", lambda: rare.aborted().change("commit_ok", set_(transaction=9))),
     "a transaction failed with other offsets": ("X2", lambda: rare.aborted().change("commit_fail", first_offset(1))),
     "a transaction began twice": ("X2", lambda: again(rare.aborted(), "commit_begin", 0.5)),
