@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,20 @@ def test_who_ended_has_told_something_but_one_that_was_killed_at_once(
     problems = History.load(story.write(tmp_path)).problems
 
     assert ("the history of member 'b' of group 'g' is missing" in problems) is missing
+
+
+def test_events_of_two_members_that_come_at_one_time_are_no_copies(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", "a0", "a1")
+    write(tmp_path, "b.jsonl", "b0", "b1")
+
+    history = History.load(tmp_path)
+
+    assert (names(history), history.problems) == (["a0", "b0", "a1", "b1"], ())
+
+
+def test_who_told_something_in_its_first_life_may_be_killed_at_once_in_its_second(tmp_path: Path) -> None:
+    story = Story().start("a", "b").round()
+    exit_ = story.tell("exit", member="b", code=-9, signal="SIGKILL")
+    story.events[-1] = replace(exit_, incarnation=1)
+
+    assert "the history of member 'b' of group 'g' is missing" not in History.load(story.write(tmp_path)).problems

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
 from kafka_assignors.integration.checker import check
+from kafka_assignors.integration.checker.ledger import RunRecord
+from kafka_assignors.integration.checker.transitions import Transition, transitions
 from tests.support.damage import shifted
 from tests.support.damage.laws import claiming
 from tests.support.histories import stories as told
@@ -95,11 +98,18 @@ def test_only_who_subscribes_anew_must_have_joined_with_it() -> None:
     assert "R5" in laws(story.round(stable=False).round())
 
 
-def test_laws_of_subscriptions_say_that_one_cannot_be_read() -> None:
-    verdict = check(changed("add_partitions", "t", 7).change("generation_committed", unreadable("b")).history)
+@pytest.mark.parametrize(
+    ("protocol", "judging"),
+    [("sticky", ("T3", "R4", "R6", "O3")), ("cooperative-sticky", ("T3", "R4", "R2", "R6", "O3"))],
+)
+def test_laws_of_subscriptions_say_that_one_cannot_be_read(protocol: str, judging: tuple[str, ...]) -> None:
+    story = changed("add_partitions", "t", 7, protocol=protocol)
+    verdict = check(story.change("generation_committed", unreadable("b")).history)
 
-    for law in ("T3: a subscription of generation 2 can't be read: ", "R4: a subscription can't be read: "):
-        assert any(reason.startswith(law) for reason in verdict.unknown), verdict.unknown
+    for law in judging:
+        reasons = [reason for reason in verdict.unknown if reason.startswith(f"{law}: a subscription ")]
+        assert reasons, (law, verdict.unknown)
+        assert "can't be read: " in reasons[0]
     assert verdict.skipped["R4"] == {"members' subscriptions differ, or members have racks, which outweigh moves": 1}
 
 
@@ -221,6 +231,48 @@ def test_a_member_that_does_not_tell_its_poll_interval_is_not_judged_by_it() -> 
 
     reason = "the history does not have a member's max_poll_interval_ms and heartbeat interval"
     assert check(story.history).skipped["T2"] == {reason: 1}
+
+
+def changes_of(story: Story) -> list[Transition]:
+    return list(transitions(RunRecord.of(story.history).groups["g"]))
+
+
+def test_what_happens_as_a_group_is_seen_at_rest_belongs_to_what_was_before() -> None:
+    story = told.two()
+    rest = story.events[-1]
+    started = story.start("c").events[-1]
+    at_ns(story, started, rest.mono_ns)
+    first, second = changes_of(story.round())
+
+    assert [event.kind for event in first.triggers] == ["start", "start", "start"]
+    assert second.triggers == ()
+
+
+def test_a_first_rest_has_all_generations_before_it() -> None:
+    story = Story("range").start("a", "b").round(stable=False).round()
+
+    (change,) = changes_of(story)
+
+    assert [generation.number for generation in change.generations] == [1, 2]
+
+
+@pytest.mark.parametrize(("after_ns", "there"), [(0, False), (1, True)])
+def test_a_request_follows_the_generation_that_was_at_rest(after_ns: int, there: bool) -> None:
+    story = told.two()
+    committed = next(e for e in story.events if e.kind == "generation_committed")
+    request = story.tell("rebalance_request", "member", "b", why="1.75 of the bound")
+    story.events[-1] = replace(request, mono_ns=committed.mono_ns + after_ns)
+
+    *_, last = changes_of(story.round())
+
+    assert bool(last.requests) is there
+
+
+def test_a_rest_without_partition_counts_shows_no_leaders_metadata_to_be_whole() -> None:
+    story = told.two().start("c").round().change("step", lambda data: data.pop("topics"))
+
+    outdated = "a leader's metadata were outdated, or the history does not have them"
+    assert check(story.history).skipped["R5"] == {outdated: 1}
 
 
 def silent(missed_after_ms: float, *, again: str | None) -> Story:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from kafka_assignors.history.events import WIRE
 from kafka_assignors.integration.checker import check
 from tests.support.damage import shifted
 from tests.support.histories import rare
@@ -167,6 +169,38 @@ def nothing_lost() -> Story:
     return story.wait(500).round()
 
 
+def lost_again(story: Story, name: str = "b") -> Story:
+    """A member, too, says that it lost what it has, though nothing follows."""
+    story._callback(name, "lost", story.held[name])
+    story.held[name] = set()
+    return story
+
+
+def hit_and_lost() -> Story:
+    """a was hit by a proxy, and says that it lost its partitions."""
+    story = Story().start("a", "b").round()
+    for edge in ("begin", "end"):
+        story.tell(f"fault_{edge}", "proxy", "a", fault="drop", target="a", params={})
+    return lost_again(story, "a")
+
+
+def lost_before_it_adopted() -> Story:
+    story = Story().start("a", "b")
+    story._callback("a", "lost", [TopicPartition("t", 0)])
+    return story.round()
+
+
+def without_reading(story: Story, name: str) -> Story:
+    """A member tells its commits, and not what it reads."""
+    story.events = [e for e in story.events if not (e.kind == "consume" and e.member == name)]
+    return story
+
+
+def beside_another(story: Story) -> Story:
+    """a produces nothing, and commits first."""
+    return story.change("start", lambda data: data["config"].pop("output"), member="a")
+
+
 def assigned_in_vain() -> Story:
     """b was elected in a round that was never committed."""
     story = Story().start("a", "b").round()
@@ -245,6 +279,12 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "other topics": ("G5", lambda: ended().change("start", set_(topics=["t"]), member="a")),
     "other topics of a member that was told to end": ("G5", lambda: ended().change(
         "start", set_(topics=["t"]), member="a").change("exit", set_(asked=True, asked_ns=1), member="a")),
+    "other topics, though one of them grew": ("G5", lambda: rare.grown().change(
+        "start", set_(topics=["u"]), member="a")),
+    "other topics, behind a subscription that cannot be read": ("G5", lambda: ended().change(
+        "generation_committed", of_member("a", subscription="ff")).change("start", set_(topics=["t"]), member="d")),
+    "one member of two processes, and one of the harness's own": ("G5", lambda: as_process(
+        ended(), "commit_ok", nth=-1, pid=2)),
     "in a generation before its start": ("G5", lambda: ended().shift("start", 500, member="a")),
     "a leader that is no member": ("G5", lambda: ended().change("generation_committed", set_(leader="x-id"), nth=0)),
     "another leader": ("G5", lambda: as_process(ended(), "assign_begin", member_id="b-id")),
@@ -288,6 +328,24 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
         "revoke_begin", set_(generation=9)).change("revoke_end", set_(generation=9))),
     "lost for nothing": ("R7", lost_for_nothing),
     "lost for nothing, by another client": ("R7", lambda: as_client(lost_for_nothing(), "confluent-kafka", "b")),
+    "lost for nothing, behind a loss of nothing": ("R7", lambda: lost_again(nothing_lost())),
+    "lost for nothing, behind another client's": ("R7", lambda: lost_again(
+        as_client(lost_for_nothing(), "aiokafka", "b"), "a")),
+    "lost for nothing, behind a member that was hit": ("R7", lambda: lost_again(hit_and_lost(), "b")),
+    "lost for nothing, behind one that adopted nothing": ("R7", lambda: lost_again(lost_before_it_adopted())),
+    "lost for nothing, behind one seen on its connections": ("R7", lambda: lost_again(
+        as_client(lost_for_nothing(), WIRE, "b"), "a")),
+    "gave up what it had not adopted, behind one seen on its connections": ("R8", lambda: as_client(
+        ended(), WIRE, "a").change("revoke_begin", set_(generation=9)).change("revoke_end", set_(generation=9))),
+    "a commit beyond its reading, behind one that does not tell what it reads": ("C5", lambda: without_reading(
+        ended().change("commit_begin", first_offset(1), nth=-1), "a")),
+    "a first commit without a transaction": ("X2", lambda: rare.aborted().change(
+        "commit_begin", lambda d: d.pop("transaction"), member="a", nth=0).change(
+        "commit_ok", lambda d: d.pop("transaction"), member="a", nth=0)),
+    "a transaction never ended, beside a member that does not transform": ("X2", lambda: beside_another(
+        rare.aborted().drop("commit_ok", member="b", nth=0))),
+    "a commit of nobody, behind one that was sent again": ("C7", lambda: again(again(
+        ended(), "offset_committed", 0.5, nth=0), "offset_committed", 5000, nth=0)),
     "ends of other partitions": ("K3", lambda: ended().change("step", of_another_partition, name="drained")),
     "paused while it was paused": ("E2", lambda: again(rare.lost(), "fault_begin", 1)),
     "committed what it had not read again": ("C5", lambda: rare.aborted().change(
@@ -477,6 +535,86 @@ def began_at_zero() -> Story:
 def told_open(story: Story) -> Story:
     story.tell("fault_begin", member="a", fault="cut", target="a")
     return story
+
+
+def one_commit(offset: int = 1) -> Story:
+    """a reads one record, and commits up to that offset: each event a millisecond after the one before."""
+    story = Story("range", {"t": 1}).start("a").round().wait(1000).records(1).consume()
+    for kind in ("commit_begin", "commit_ok"):
+        story.change(kind, lambda data: data.update(offsets=[{**data["offsets"][0], "offset": offset}]))
+    return story.change("offset_committed", set_(offset=offset))
+
+
+def broken(story: Story, law: str) -> list[str]:
+    return [violation.message for violation in check(story.history).violations if violation.law == law]
+
+
+@pytest.mark.parametrize(("by_ns", "beyond"), [(-1, 0), (0, 1)])
+def test_a_commit_beyond_ones_reading_is_granted_if_the_log_had_it_before_that(by_ns: int, beyond: int) -> None:
+    story = one_commit(2)
+    begin = next(e for e in story.events if e.kind == "commit_begin")
+    logged = story.events[story._find("offset_committed", {})[0]]
+    story.shift("offset_committed", (begin.mono_ns + by_ns - logged.mono_ns) / MS)
+
+    assert len([m for m in broken(story, "C5") if "although it had read only up to" in m]) == beyond
+
+
+def test_where_a_client_begins_it_has_read_nothing() -> None:
+    """The log has offset 0, and a commits 1 of a partition of which it read nothing."""
+    story = Story("range", {"t": 2}).start("a").round().records(2)
+    story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=0)
+    row = {"topic": "t", "partition": 1, "first": 0, "last": 0, "count": 1, "bytes": 1}
+    story.tell("consume", "member", "a", offsets=[row])
+    story.tell("commit_begin", "member", "a", offsets=[{"topic": "t", "partition": 0, "offset": 1}])
+
+    assert any("although it had read only up to 0" in message for message in broken(story, "C5"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "judged"), [("kill", True), ("stall", True), ("pause", True), ("cut", False), ("broker_kill", False)]
+)
+def test_only_a_fault_of_the_network_or_of_a_broker_makes_a_client_send_a_commit_twice(
+    fault: str, judged: bool
+) -> None:
+    """A commit is in the log once more, behind another."""
+    story = Story("range", {"t": 1}).start("a", "b").round().records(1).consume().records(1).consume()
+    story.tell("fault_begin", member="b", fault=fault, target="b")
+    again(story, "offset_committed", 5000, nth=0)
+
+    verdict = check(story.history)
+
+    assert (len(broken(story, "C7")) == 1) is judged
+    twice = "a fault of the network or of a broker may have made a client send a commit twice"
+    assert verdict.skipped.get("C7", {}) == ({} if judged else {twice: 1})
+
+
+def test_a_broker_that_was_hit_may_have_kept_any_member_from_its_coordinator() -> None:
+    story = Story().start("a", "b").round()
+    for edge in ("begin", "end"):
+        story.tell(f"fault_{edge}", fault="broker_restart", target="node 1")
+
+    verdict = check(lost_again(story).history)
+
+    assert verdict.skipped["R7"] == {"a fault may have kept the member from its coordinator": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "broken_laws"), [("create_topic", set()), ("delete_topic", set()), ("add_partitions", {"G5"})]
+)
+def test_members_may_join_for_a_topic_that_came_or_went(change: str, broken_laws: set[str]) -> None:
+    """b joins with a topic more than it started with."""
+    story = Story().start("a", "b").round()
+    story.tell("admin_change", change=change, target="w", topics={"w": 1})
+    more = encode_subscription(Subscription(("t", "u", "w"))).hex()
+    story.round().change("generation_committed", of_member("b", subscription=more))
+
+    assert {v.law for v in check(story.history).violations} & {"G5"} == broken_laws
+
+
+def test_a_service_ends_its_transactions_as_it_likes() -> None:
+    story = of_a_service(rare.aborted(), "b").drop("commit_ok", member="b", nth=0)
+
+    assert not [message for message in broken(story, "X2") if "never ended" in message]
 
 
 @pytest.mark.parametrize("name", FALSE)
