@@ -64,6 +64,7 @@ TESTS = (
     "integration/checker/judge/test_planned.py",
     "integration/checker/judge/test_rests.py",
     "integration/checker/judge/test_quiet.py",
+    "integration/checker/judge/test_standing.py",
     "integration/checker/judge/test_migrated.py",
     "integration/checker/judge/test_truncation.py",
     "integration/checker/judge/test_reconciled.py",
