@@ -183,6 +183,21 @@ def test_an_aborted_transaction_is_read_again_from_where_the_group_has_committed
     assert laws_of(story(1)) == ["C2"]
 
 
+@pytest.mark.parametrize("nth", [-2, -1])
+def test_a_member_may_go_back_at_the_moment_of_a_read(nth: int) -> None:
+    """Of the last one before it, or of the first one after it."""
+    told = Transforming()
+    told.start("a").round().records(8).consume().records(8).consume("a", commit=False)
+    back = told.tell("rewound", "member", "a", offsets=[{"topic": "t", "partition": p, "offset": 2} for p in range(4)])
+    for p in range(4):
+        told._position["a", TopicPartition("t", p)] = 2
+    told.drain()
+    reads = [e for e in told.events if e.kind == "consume"]
+    at_ns(told, back, reads[nth].mono_ns)
+
+    assert "C2" not in laws_of(told.read_committed())
+
+
 def test_of_two_generations_of_one_moment_the_later_one_stands() -> None:
     """A coordinator's stamp has milliseconds; b adopted the first of the two."""
     story = zombie()

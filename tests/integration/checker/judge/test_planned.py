@@ -75,6 +75,20 @@ def test_a_slow_callback_is_time_that_the_others_do_not_lose() -> None:
     assert judged(slow(BEAT_MS + HANDOVER_MS + 1, 2000, BEAT_MS)).value is False
 
 
+def test_of_several_that_give_partitions_up_the_last_one_counts() -> None:
+    """a gives one up at once, and b in a callback of 2 s: by then the early heartbeats of both are over."""
+
+    def slow(ms: float) -> Story:
+        story = Story("cooperative-sticky", {"t": 6}).start("a", "b").round().wait(10_000).start("c").round()
+        assert [e.member for e in story.events if e.kind == "revoke_end"] == ["a", "b"]
+        story = handovers.stretched(beating(story, ALL, BEAT_MS), last(story, "revoke_end"), 2000)
+        return handovers.owned_again(story, last(story, "revoke_end"), ms)
+
+    apart_ms = 10  # more than the few ms between a's callback and b's
+    assert judged(slow(BEAT_MS + HANDOVER_MS - apart_ms)).value is True
+    assert judged(slow(BEAT_MS + HANDOVER_MS + 1)).value is False
+
+
 @pytest.mark.parametrize(
     ("begins", "ends"),
     [("revoke", "revoke"), ("assigned", "assigned"), ("lost", "lost")],
@@ -320,6 +334,29 @@ def test_a_fault_that_ends_as_the_group_is_at_rest_is_none_of_later_changes() ->
     story.events[story.events.index(ended)] = replace(ended, mono_ns=rest_ns, ts_ns=rest_ns)
 
     assert judged(joined(DEFAULT_BEAT_MS - 100, story=story.wait(10_000))).value is False
+
+
+def test_a_generation_that_is_committed_as_an_owner_ends_is_none_that_its_partition_waits_for() -> None:
+    """aa joins; as that generation is committed, b ends without a word, and the next one gives aa what b had."""
+
+    def ended(ms: float) -> Story:
+        story = rested("range").start("aa").round(stable=False)
+        for kind in ("revoke_begin", "revoke_end", "assigned_begin", "assigned_end"):
+            story.drop(kind, member="b")
+        story.drop("generation", member="b")
+        second = last(story, "generation_committed")
+        end = story.tell("exit", member="b", code=0)
+        story.events[-1] = replace(end, mono_ns=second.mono_ns, ts_ns=second.ts_ns)
+        del story.held["b"]
+        return handovers.owned_again(beating(story.round(), (), BEAT_MS), second, ms)
+
+    def waits(ms: float) -> list[str]:
+        messages = [v.message for v in check(ended(ms).history).violations if v.law == "O4"]
+        return [message for message in messages if "from the end of b's ownership" in message]
+
+    busy_ms = 20  # the callbacks and the leader's time, which are not counted
+    assert waits(2 * BEAT_MS + LATE_MS) == []
+    assert len(waits(2 * BEAT_MS + LATE_MS + busy_ms)) == 1
 
 
 def test_generations_behind_the_one_that_gave_a_partition_are_none_that_it_waited_for() -> None:

@@ -611,6 +611,17 @@ def test_members_may_join_for_a_topic_that_came_or_went(change: str, broken_laws
     assert {v.law for v in check(story.history).violations} & {"G5"} == broken_laws
 
 
+def test_a_record_without_a_number_hides_none_that_lies_in_the_wrong_order() -> None:
+    """Of the first partition's records one has no number; in the last partition two of them have been swapped."""
+    story = Story("range", {"t": 2}).start("a").round().records(8)
+    story.change("ack", set_(value_id="by-hand"), nth=0, partition=0)
+    story.change("ack", set_(value_id="p-3"), nth=0, partition=1).change(
+        "ack", set_(value_id="p-1"), nth=1, partition=1
+    )
+
+    assert len(broken(story, "K2")) == 1
+
+
 def test_a_service_ends_its_transactions_as_it_likes() -> None:
     story = of_a_service(rare.aborted(), "b").drop("commit_ok", member="b", nth=0)
 
