@@ -180,6 +180,7 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
     owned_partitions: dict[Process, set[TopicPartition]] = defaultdict(set)
     got: dict[Process, set[TopicPartition]] = defaultdict(set)  # since its last adoption
     adopted: dict[Process, Adopted] = {}
+    killed: dict[Process, Adopted] = {}  # what they had adopted: they run on until the signal reaches them
     under_way: dict[Process, Event[CallbackBody]] = {}
     quiet = list(quiet_times(record))
     for event in sorted(events, key=lambda e: (e.mono_ns, e.src, e.seq)):
@@ -191,9 +192,11 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
         if is_of(event, StepBody):
             _at_rest(record, event, owned_partitions, adopted, findings)
         elif event.kind in _ENDS:
-            adopted.pop(process, None)
-            if event.kind != "fault_begin":  # a killed process runs on until the signal reaches it
+            last = adopted.pop(process, None)
+            if event.kind != "fault_begin":
                 owned_partitions.pop(process, None)
+            elif last is not None:
+                killed[process] = last
         elif is_of(event, GenerationBody):
             before = None if process in record.on_wire else adopted.get(process)
             if before is not None and before[0].body.generation != event.body.generation:
@@ -205,7 +208,7 @@ def held_as_given(record: GroupRecord, findings: Findings) -> None:
             partitions = event.body.partitions
             if isinstance(event.body, AssignedBeginBody):
                 _nothing_else(record, event, findings)
-                _as_adopted(adopted.get(process), event, findings)
+                _as_adopted(adopted.get(process) or killed.get(process), event, findings)
                 owned_partitions[process].update(partitions)
                 got[process].update(partitions)
             elif isinstance(event.body, RevokeBeginBody | LostBeginBody):

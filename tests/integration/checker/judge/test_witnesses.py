@@ -408,6 +408,7 @@ SOUND: dict[str, Callable[[], Story]] = {
     "a fault in force as the harness closes the group": lambda: closed(told_open(churn())),
     "a position is committed before any record is read": lambda: began_at_zero(),
     "a killed member revokes before the signal reaches it": lambda: killed_as_it_revokes(),
+    "a member is killed between its adoption and its callback": lambda: killed_as_it_adopts(),
     "a member has left as its kill comes": lambda: killed_too_late(told=False),
     "a member that was told to leave has ended as its kill comes": lambda: killed_too_late(told=True),
     **rare.RARE,
@@ -470,6 +471,20 @@ def killed_as_it_revokes() -> Story:
     story = Story().start("a", "b").round()
     story.tell("fault_begin", member="b", fault="kill", target="b")
     story._callback("b", "revoke", story.held["b"])
+    story.tell("exit", member="b", code=-9, signal="SIGKILL")
+    story.tell("fault_end", member="b", fault="kill", target="b")
+    del story.held["b"]
+    return story.wait(SESSION_MS).round()
+
+
+def killed_as_it_adopts() -> Story:
+    """b is killed after it adopted a generation, and is told its partitions before the signal reaches it."""
+    story = Story().start("a", "b").round(stable=False)
+    at = story._find("assigned_begin", {"member": "b"})[0]
+    start = story.events[at]
+    begin = story.tell("fault_begin", member="b", fault="kill", target="b")
+    story.events.remove(begin)
+    story.events.insert(at, replace(begin, mono_ns=start.mono_ns - 1, ts_ns=start.ts_ns - 1))
     story.tell("exit", member="b", code=-9, signal="SIGKILL")
     story.tell("fault_end", member="b", fault="kill", target="b")
     del story.held["b"]
