@@ -28,7 +28,9 @@ def svg(view: WorkView, axis: TimeAxis) -> Markup:
         out.append(f'<text x="0" y="{top + 12}">{head}</text><text class="dim" x="0" y="{top + 27}">{unit}</text>')
         out += _bands(view, axis, stretches, top, unit or head)
         left = LABEL_PX + PLOT_PX + 14
-        if view.before is not None and view.after is not None:
+        if not any(sum(stretch.of.values()) for stretch in stretches):
+            out.append(f'<text class="dim" x="{LABEL_PX}" y="{top + 12}">unknown: no member told any</text>')
+        elif view.before is not None and view.after is not None:
             out.append(
                 f'<text class="dim" x="{left}" y="{top + 12}">max / mean</text>'
                 f'<text x="{left}" y="{top + 30}" style="font-size:14px;font-weight:600">'

@@ -121,6 +121,16 @@ def test_the_page_has_a_band_for_each_member_and_stretch() -> None:
     assert "1.80 to 1.80" in page
 
 
+def test_work_that_nobody_tells_has_no_ratio() -> None:
+    """Of members without a recorder, neither records nor weights are known."""
+    history = Story("range", {"t": 4}).start("a", "b").round().wait(1000).round().history
+
+    (group,) = told_groups(history, check(history))
+
+    assert group.work_svg.count("max / mean") == 1, "of the partitions alone"
+    assert "unknown: no member told any" in group.work_svg
+
+
 def test_the_bundled_font_has_every_character_of_the_drawings() -> None:
     """Roboto has Latin-1, but no arrow: where it lacks a glyph, resvg sets the whole text in another font."""
     history = consuming().history
