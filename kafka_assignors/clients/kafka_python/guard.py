@@ -111,7 +111,7 @@ def guard_coordinator(coordinator: Any, fetcher: Any) -> None:
             on_heartbeat=functools.partial(_stopping, join, wait, beats),
             reset=_losing,
             find=_finding,
-            poll=functools.partial(_polling, reading),
+            poll=functools.partial(_polling, reading, join),
             prepare=functools.partial(_preparing, reading),
             pause=_pausing,
             join=functools.partial(_joining, join, wait),
@@ -146,7 +146,7 @@ class _Join:
         self.outdated = False
         """Whether a heartbeat said that the group rebalances again."""
         self.leads_again = False
-        """Whether the member took the place of a static member that led the generation."""
+        """Whether the member is the successor of a static member that led, and does not watch topics yet."""
 
     def end(self, coordinator: Any, assignment: Any) -> None:
         self._generation, self.assignment, self.outdated = private.membership.generation(coordinator), assignment, False
@@ -271,7 +271,7 @@ async def _adopting(
         private.joining.request_rebalance(coordinator)
     answer = await joined(*args, **kwargs)
     if join.leads_again:
-        private.membership.watch_topics(coordinator)
+        join.leads_again = not private.membership.watch_topics(coordinator)
     if private.membership.is_cooperative(coordinator):
         beats.begin()
     return answer
@@ -319,12 +319,16 @@ async def _finding(coordinator: Any, find: Callable[..., Awaitable[Any]], timeou
             await private.requests.sleep(coordinator, min(private.consumer.backoff_s(coordinator), left))
 
 
-def _polling(reading: _Reading, coordinator: Any, poll: Callable[..., Any], timeout_ms: float | None = None) -> Any:
+def _polling(
+    reading: _Reading, join: _Join, coordinator: Any, poll: Callable[..., Any], timeout_ms: float | None = None
+) -> Any:
     """The group part of ``poll`` ends early on a retriable error, as it does when its time is up.
 
     It does not wait for the join if the member keeps partitions meanwhile.
     """
     begun = time.monotonic()
+    if join.leads_again and not private.membership.must_join(coordinator):
+        join.leads_again = not private.membership.watch_topics(coordinator)
     try:
         if not (reading.able and private.membership.reads_on(coordinator)):
             return poll(timeout_ms=timeout_ms)

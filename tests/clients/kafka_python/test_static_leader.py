@@ -42,6 +42,9 @@ def test_new_partitions_are_read_after_a_static_leader_restarted(
     try:
         until(lambda: returned.stable and returned.generation == generation, "the first is back, without a rebalance")
         assert not any(one.consumer._coordinator._is_leader for one in members)
+        until(lambda: returned.consumer._coordinator._assignment_snapshot, "the first watches")
+        watched = returned.consumer._coordinator._assignment_snapshot
+        assert watched == {topic: {0, 1}}, "else its own metadata, as they come, are a change"
         topics = Topics(kafka_broker.bootstrap)
         topics.grow(topic, 4)
         topics.close()

@@ -186,6 +186,13 @@ def leads(coordinator: Any) -> bool:
     return bool(coordinator._is_leader)
 
 
-def watch_topics(coordinator: Any) -> None:
-    """Make the member join again when its topics change, as a leader does, until it has joined again."""
-    coordinator._assignment_snapshot = coordinator._metadata_snapshot
+def watch_topics(coordinator: Any) -> bool:
+    """Make the member join again when its topics change, as a leader does, until it has joined again.
+
+    Not before it has the metadata of all its topics, whose arrival would be a change; returns whether it watches.
+    """
+    topics = coordinator._metadata_snapshot
+    if not topics or not all(topics.values()):
+        return False
+    coordinator._assignment_snapshot = topics
+    return True
