@@ -20,7 +20,7 @@ def watched(
     member: ServiceMember, watch: Watch, coordinator: Any, original: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> Any:
     """Call a coordinator's method with a recorder's steps around the call."""
-    with _around(member, watch(member, coordinator, *args, **kwargs)) as end:
+    with _around(member, watch, coordinator, *args, **kwargs) as end:
         answer = original(*args, **kwargs)
         end(answer)
     return answer
@@ -30,23 +30,30 @@ async def watched_async(
     member: ServiceMember, watch: Watch, coordinator: Any, original: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> Any:
     """The same of a coroutine function."""
-    with _around(member, watch(member, coordinator, *args, **kwargs)) as end:
+    with _around(member, watch, coordinator, *args, **kwargs) as end:
         answer = await original(*args, **kwargs)
         end(answer)
     return answer
 
 
 @contextmanager
-def _around(member: ServiceMember, steps: Steps) -> Iterator[Callable[[Any], None]]:
+def _around(member: ServiceMember, watch: Watch, *args: Any, **kwargs: Any) -> Iterator[Callable[[Any], None]]:
+    begun: list[Steps] = []
+
+    def begin() -> None:
+        begun.append(watch(member, *args, **kwargs))  # raises if the client calls otherwise than the steps expect
+        next(begun[0])
+
     def end(answer: Any) -> None:
         with suppress(StopIteration):
-            steps.send(answer)
+            begun[0].send(answer)
 
-    member.guarded(next, steps)
+    member.guarded(begin)
     try:
         yield lambda answer: member.guarded(end, answer)
     finally:
-        member.guarded(steps.close)
+        for steps in begun:
+            member.guarded(steps.close)
 
 
 def assigning(member: ServiceMember, *_args: Any, **_kwargs: Any) -> Steps:

@@ -132,6 +132,17 @@ def kinds(sink: Held) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize("error", [None, OSError("broken")])
+def test_a_call_that_the_recorder_does_not_expect_reaches_the_client(error: Exception | None) -> None:
+    coordinator = Coordinator(error)
+    recorded(coordinator)
+
+    answers = lived(coordinator, [("_process_join_group_response", ()), ("_on_join_complete_async", (3, ID))])
+
+    assert [name for name, _ in coordinator.calls] == ["_process_join_group_response", "_on_join_complete_async"]
+    assert answers == (["joined", "adopted"] if error is None else [error, error])
+
+
 def test_a_life_is_recorded_and_answered_as_before() -> None:
     coordinator = Coordinator()
     sink = recorded(coordinator)
