@@ -3,7 +3,8 @@
 Of the producer, the transactions that commit a member's offsets.
 
 librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits by
-itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before.
+itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before. What it
+commits as partitions are revoked is told as begun, before they go; its outcome comes when others may have them.
 """
 
 from __future__ import annotations

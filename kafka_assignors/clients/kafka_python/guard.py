@@ -280,7 +280,7 @@ async def _adopting(
 def _leading_again(
     join: _Join, coordinator: Any, answered: Callable[..., Any], answer: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """A broker names the replaced process as the leader to one that returns, which so must not assign."""
+    """To the successor of a static leader's process, the broker names that process as the leader."""
     mine = private.consumer.instance_id(coordinator)
     is_other = answer.leader != answer.member_id
     join.leads_again = bool(mine) and is_other and lasting_name(answer.leader, None) == mine

@@ -493,6 +493,39 @@ def test_the_clients_own_commits_began_after_the_poll_before(client: Client) -> 
     assert abs((begin["ts_ns"] - begin["mono_ns"]) - (end["ts_ns"] - end["mono_ns"])) < 10**6
 
 
+@pytest.mark.parametrize(
+    ("settings", "offset"),
+    [
+        ({}, 5),
+        ({"enable.auto.commit": False}, None),
+        ({"enable.auto.commit": "false"}, None),
+        ({"enable.auto.offset.store": False}, 4),
+    ],
+    ids=str,
+)
+def test_what_the_client_commits_as_a_partition_goes_began_before(
+    settings: dict[str, Any], offset: int | None, client: Client
+) -> None:
+    """What was read, or what the service stored. Nobody tells how it ended before others may have the partition."""
+    consumer = client.consumer(**settings)
+    assigned(consumer, 1, 2)
+    client.does["consume"] = lambda *_: [Message(1, 3), Message(1, 4)]
+    consumer.consume(9)
+    consumer.store_offsets(offsets=commits((1, 4)))
+    if offset == 5:
+        consumer.consume(9)
+    client.forget()
+
+    called(consumer, "on_lost", 2)
+    called(consumer, "on_revoke", 1)
+    called(consumer, "on_revoke", 2)
+
+    kinds = [row["kind"] for row in client.rows()]
+    begun = [(1, offset)] if offset else None
+    assert [places for kind, places in client.events() if kind == "commit_begin"] == ([begun] if begun else [])
+    assert begun is None or kinds.index("commit_begin") < kinds.index("revoke_begin")
+
+
 def test_a_commit_as_a_partition_goes_is_told_after_it_and_left_to_the_log(client: Client) -> None:
     consumer = client.consumer()
     tell = consumer.args[0]["on_commit"]
