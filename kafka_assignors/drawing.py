@@ -61,7 +61,7 @@ details { margin:8px 0; } summary { cursor:pointer; color:var(--dim); } details.
 .none { border-left:4px solid var(--ok); background:var(--card); border-radius:4px; padding:8px 14px; }
 table { border-collapse:collapse; margin:6px 0 14px; font-variant-numeric:tabular-nums; } th,td { border-bottom:1px solid var(--line); padding:4px 16px 4px 0; text-align:left; vertical-align:top; }
 th { color:var(--dim); font-weight:500; vertical-align:bottom; } td.n,th.n { text-align:right; } td.n { white-space:nowrap; } td.name { min-width:9em; overflow-wrap:anywhere; }
-table.many th,table.many td { padding-right:10px; }
+.many th,.many td { padding-right:10px; }
 tr.sum td { border-top:2px solid var(--line); font-weight:600; }
 .best { font-weight:600; color:var(--ok); }
 .share { display:inline-block; height:10px; background:var(--hot); border-radius:2px; vertical-align:0; min-width:1px; } .moves { background:var(--bar); }
