@@ -22,6 +22,7 @@ from kafka_assignors.history.events.bodies import (
     AdminChangeBody,
     AssignBeginBody,
     BrokerAssignedBody,
+    ExitBody,
     FaultBeginBody,
     GenerationBody,
     GenerationCommittedBody,
@@ -31,6 +32,7 @@ from kafka_assignors.history.events.bodies import (
     ReadBackBody,
     StartBody,
     StepBody,
+    StopBody,
     TopicsBody,
     TruncatedBody,
 )
@@ -39,6 +41,7 @@ from kafka_assignors.history.timeline import Span, spans
 from ..history import History
 from ..names import COOPERATIVE, EITHER
 from .reconciliation import Reconciliation
+from .slack import around
 
 Process = tuple[str | None, int]
 """Member name, incarnation."""
@@ -406,6 +409,17 @@ class GroupRecord:
         return frozenset((kill.member, kill.incarnation) for kill in self.kills)
 
     @cached_property
+    def cut_off(self) -> Mapping[Process, int]:
+        """Process that ended without ``stop`` while its client committed by itself -> its end, monotonic ns.
+
+        Such a client tells a commit as its application polls again, so the last ones are never told.
+        """
+        stopped = {(e.member, e.incarnation) for e in self.events.of(StopBody)}
+        exits = {(e.member, e.incarnation): e.mono_ns for e in self.events.of(ExitBody)}
+        commit = {process for process, start in self.starts.items() if start.body.config.auto_commit}
+        return {process: exits[process] for process in commit & exits.keys() - stopped}
+
+    @cached_property
     def views(self) -> dict[tuple[str | None, int], Event[AssignBeginBody]]:
         """(leader's member id, generation) -> its ``assign_begin`` event."""
         return {(e.member_id, e.body.generation): e for e in self.events.of(AssignBeginBody)}
@@ -425,6 +439,21 @@ class GroupRecord:
             for topic, count in topics.items():
                 counts[topic].append((ns, count))
         return dict(counts)
+
+    def cut_off_at(self, tp: TopicPartition, at_ns: int) -> Sequence[Process]:
+        """Those of `cut_off` that may have committed for a topic-partition of theirs at a broker's time."""
+        earliest_ns, latest_ns = around(at_ns)
+        return [
+            process
+            for process, end_ns in self.cut_off.items()
+            if earliest_ns <= end_ns
+            and any(
+                (span.tp, span.owner[1:]) == (tp, process)
+                and span.interval.start_ns <= latest_ns
+                and (earliest_ns <= span.interval.end_ns or span.interval.end_kind == "killed")  # ends as it is begun
+                for span in self.spans
+            )
+        ]
 
     def ended(self, from_ns: int, until_ns: int) -> list[Span]:
         """The intervals that an event ended between two times (inclusive), by end time."""

@@ -36,6 +36,9 @@ from .ownership import own_intervals
 _DIGITS = 18
 """Of a record's number, at most: Python converts no more than some thousand."""
 _UNSEEN_READS = ON_WIRE + "which records it reads"
+_CUT_OFF = "its process ended without closing its consumer, just after the client had committed by itself"
+_WRITTEN_NS = 20 * MS
+"""Within this time a recorder writes what a process is handed out: what came later may lack if it ends by a kill."""
 
 
 class _Run(NamedTuple):
@@ -195,20 +198,12 @@ def commits(record: GroupRecord, findings: Findings) -> None:
     If a member of a generation reports nothing, consumption is unknown, and positions are not judged. Of a process that
     is seen on its connections alone, what it was sent counts as consumed. After a
     truncation (``truncated``) and the first read from the new end of the log, the next commit may be below the lost
-    committed offsets, and consumption counts from that read.
+    committed offsets, and consumption counts from that read. What a process was handed out just before it was cut off
+    may not be on record, although its client committed it by itself.
     """
     rereads, delays = _rereads(record), _delays(record)
     all_told = all(m in record.processes for g in record.generations for m in g.assigned)
-    reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
-    for _, tp, run in _consumed(record):
-        so_far = reached[tp][-1][1] if reached[tp] else 0
-        if any(reread.excuses(run, so_far) for reread in rereads.get(tp, ())):
-            so_far = 0
-        reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
-    for tp, sent in _sent(record).items():
-        by_time = sorted([*reached[tp], *sent])
-        highest = accumulate((offset for _, offset in by_time), max)
-        reached[tp] = [(at_ns, offset) for (at_ns, _), offset in zip(by_time, highest, strict=True)]
+    reached = _positions(record, rereads)
     for tp, rows in sorted(_commits(record).items()):
         for before, after in pairwise([None, *rows]):
             assert after is not None
@@ -224,11 +219,51 @@ def commits(record: GroupRecord, findings: Findings) -> None:
             position = _reached(reached[tp], after.mono_ns, tp in rereads)
             if not all_told:
                 findings.not_judged("C5", "a member of the group writes no events, so its positions are unknown")
+            elif after.offset > position and _is_of_cut_off(record, tp, after):
+                findings.not_judged("C5", _CUT_OFF)
             elif after.offset > position:
                 what = "sent to processes of the group" if record.on_wire else "consumed"
                 message = f"offset {after.offset} of {named(tp)} was committed, but only {position} had been {what}"
                 findings.broken("C5", message, after.event)
     _accepted_from_owners(record, findings)
+
+
+def _is_of_cut_off(record: GroupRecord, tp: TopicPartition, commit: _Commit) -> bool:
+    """Whether a client made a commit by itself just before its process was cut off, so that its records may lack."""
+    processes = record.cut_off_at(tp, commit.mono_ns)
+    return any(not surely_before(commit.mono_ns, record.cut_off[p] - _WRITTEN_NS) for p in processes)
+
+
+def _unwritten(record: GroupRecord) -> Iterator[tuple[TopicPartition, range]]:
+    """The offsets that clients committed by themselves just before their process was cut off, and nobody reported."""
+    if not record.cut_off:
+        return
+    rereads = _rereads(record)
+    reached = _positions(record, rereads)
+    for tp, rows in _commits(record).items():
+        before = 0
+        for commit in rows:
+            position = _reached(reached[tp], commit.mono_ns, tp in rereads)
+            if commit.offset > position and _is_of_cut_off(record, tp, commit):
+                yield tp, range(max(position, before), commit.offset)
+            before = commit.offset
+
+
+def _positions(
+    record: GroupRecord, rereads: Mapping[TopicPartition, Sequence[_Reread]]
+) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """What the group had consumed of each topic-partition, by time."""
+    reached: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # mono_ns, highest offset so far + 1
+    for _, tp, run in _consumed(record):
+        so_far = reached[tp][-1][1] if reached[tp] else 0
+        if any(reread.excuses(run, so_far) for reread in rereads.get(tp, ())):
+            so_far = 0
+        reached[tp].append((run.event.mono_ns, max(so_far, run.last + 1)))
+    for tp, sent in _sent(record).items():
+        by_time = sorted([*reached[tp], *sent])
+        highest = accumulate((offset for _, offset in by_time), max)
+        reached[tp] = [(at_ns, offset) for (at_ns, _), offset in zip(by_time, highest, strict=True)]
+    return reached
 
 
 def _sent(record: GroupRecord) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -380,6 +415,7 @@ def nothing_lost(
     """C3: once the group is drained, an owner has consumed every acknowledged record below its end offsets.
 
     Records lost in a truncation (``truncated``) are exempt. Records sent in their place must be consumed after it.
+    Nor is it judged of what a process may have been handed out just before it was cut off (C5).
     """
     due, ends = due_records(record, acked)
     if not ends:
@@ -394,13 +430,20 @@ def nothing_lost(
     consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
         consumed[tp].extend(mine)
+    unwritten: dict[TopicPartition, list[range]] = defaultdict(list)
+    for tp, offsets in _unwritten(record):
+        unwritten[tp].append(offsets)
     for place, waiting in sorted(due.items()):
-        findings.judged("C3", len(waiting))
-        if lost := list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ()))):
-            offsets = ", ".join(str(a.body.offset) for a in lost[:SHOWN])
+        missing = list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ())))
+        lost = [ack for ack in missing if not any(ack.body.offset in offsets for offsets in unwritten[place])]
+        findings.judged("C3", len(waiting) - len(missing) + len(lost))
+        if len(lost) < len(missing):
+            findings.not_judged("C3", _CUT_OFF, len(missing) - len(lost))
+        if lost:
+            first = ", ".join(str(a.body.offset) for a in lost[:SHOWN])
             message = (
                 f"{len(lost)} acknowledged record(s) of {place[0]}-{place[1]} never reached group {record.group!r}: "
-                f"offset {offsets}{', …' if len(lost) > SHOWN else ''}"
+                f"offset {first}{', …' if len(lost) > SHOWN else ''}"
             )
             findings.broken("C3", message, *lost[:SHOWN], ends[place][1])
 

@@ -174,6 +174,7 @@ class _Group:
         else:
             assignors = str(values.get("partition.assignment.strategy", "range,roundrobin")).split(",")
             settings = {name: int(values[name.replace("_", ".")]) for name in SETTINGS}
+        more["auto_commit"] = self._commits_itself
         given = [f"{_CLIENT}:{name.strip()}" for name in assignors]
         self.member.start(
             () if "pattern" in more else names, [name.strip() for name in assignors], given, settings, **more

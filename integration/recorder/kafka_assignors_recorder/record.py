@@ -24,6 +24,8 @@ SETTINGS = ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms
 """What a ``start`` tells of the client's configuration, by kafka-python's names."""
 _FLUSH_NS = 20_000_000
 """Records that are handed out quickly one by one are written together: those of at most about this time."""
+_APART_NS = 1_000_000
+"""Records that come at least so far apart are written one by one: a kill takes what is not written."""
 _STEP = 64
 """Their rate is checked after at most this many records; slow ones are written one by one."""
 _CHUNK = 256
@@ -259,11 +261,9 @@ class RecordedMember:
         """Write the pending records, which reached the limit, if they come slowly or have waited."""
         now_ns = time.monotonic_ns()
         elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
-        if elapsed_ns > _FLUSH_NS:
-            self._step = 1
-        elif 4 * elapsed_ns < _FLUSH_NS:
-            self._step = min(_STEP, 2 * self._step)
-        if now_ns - self._flushed_ns > _FLUSH_NS:
+        is_slow = elapsed_ns > self._step * _APART_NS
+        self._step = 1 if is_slow else min(_STEP, 2 * self._step)
+        if is_slow or now_ns - self._flushed_ns > _FLUSH_NS:
             self.flush()
         elif len(self.pending) >= _CHUNK:
             with self._file.lock:
@@ -277,8 +277,10 @@ class RecordedMember:
         with self._file.lock:
             self._condense()
             runs, self._condensed, self._last_runs = self._condensed, [], {}
-            self.limit = self._step
             self._flushed_ns = time.monotonic_ns()
+            if self._flushed_ns - self._checked_ns > self._step * _APART_NS:
+                self._step = 1  # fewer came than were waited for
+            self.limit = self._step
             if self._pid != (pid := os.getpid()):  # those of the parent, which writes them itself
                 self._pid = pid
             elif runs and self._started:

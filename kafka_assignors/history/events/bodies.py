@@ -109,6 +109,7 @@ class StartConfig:
         at_least_once: Of its outputs, it promises no more than that.
         early_heartbeats: Its assignors or the guard promise them.
         finishes: It reports the records that its application has processed.
+        auto_commit: Its client commits by itself in a thread of its own, and tells of it as the application polls.
     """
 
     assignors: tuple[str, ...] | None = None
@@ -122,6 +123,7 @@ class StartConfig:
     at_least_once: bool | None = None
     early_heartbeats: bool | None = None
     finishes: bool | None = None
+    auto_commit: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,14 +254,17 @@ def test_callbacks_that_the_client_refuses_reach_it(client: Client) -> None:
         (
             {},
             {"assignors": ["confluent-kafka:range", "confluent-kafka:roundrobin"], "session_timeout_ms": 45_000,
-             "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 300_000},
+             "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 300_000, "auto_commit": True},
         ),
         (
             {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "6000"},
             {"assignors": ["confluent-kafka:cooperative-sticky"], "session_timeout_ms": 6_000,
-             "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 300_000},
+             "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 300_000, "auto_commit": True},
         ),
-        ({"group.protocol": "consumer"}, {"assignors": ["confluent-kafka:uniform"], "protocol": "consumer"}),
+        (
+            {"group.protocol": "consumer", "enable.auto.commit": False},
+            {"assignors": ["confluent-kafka:uniform"], "protocol": "consumer", "auto_commit": False},
+        ),
     ],
 )  # fmt: skip
 def test_a_start_has_the_clients_defaults(settings: Any, config: Any, client: Client) -> None:

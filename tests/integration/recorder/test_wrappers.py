@@ -392,9 +392,15 @@ def test_a_slow_iterators_records_are_told_one_by_one(client: Client, monkeypatc
     fast = [unwritten(20_000) for _ in range(3000)]
     assert max(fast) < record._FLUSH_NS / 20_000 + record._STEP
     assert len(client.rows()) < 6
-    slow = [unwritten(10**9) for _ in range(200)]
-    assert max(slow) <= max(fast) + record._STEP
-    assert set(slow[record._STEP :]) == {0}
+    for pause_ns in (10**9, record._APART_NS + 1):
+        slow = [unwritten(pause_ns) for _ in range(200)]
+        assert max(slow) <= max(fast) + record._STEP
+        assert set(slow[record._STEP :]) == {0}
+    assert max(unwritten(record._APART_NS) for _ in range(2 * record._STEP)) > 0
+
+    clock["ns"] += 10**9
+    consumer._coordinator._kafka_assignors_member.flush()  # as a poll that returns nothing does
+    assert [unwritten(2 * record._APART_NS) for _ in range(9)] == [0] * 9
 
 
 def test_a_consumer_that_never_joins_is_no_member(client: Client) -> None:

@@ -338,3 +338,28 @@ def paused_again() -> Story:
     story.tell("fault_end", member="b", fault="pause", target="b")
     story.wait(5).tell("fault_begin", member="b", fault="pause", target="b")
     return story.wait(2 * SESSION_MS).resume("b").round()
+
+
+def cut_off(
+    before_ms: float = 2, *, read: bool = True, offset: int = 2, auto_commit: bool = True, ends: str = "kill"
+) -> Story:
+    """a reads record 0 and commits it; its client commits another one by itself, and its process is killed.
+
+    Args:
+        before_ms: From that commit to the end of the process, which is at least 2 ms.
+        read: Whether the recorder had written that the record was handed out.
+        offset: What the client commits.
+        ends: ``stop``: it closes its consumer instead.
+    """
+    story = Story("range", {"t": 1}).start("a", "b").round().records(1).consume().wait(1000).records(1)
+    story.change("start", lambda data: data["config"].update(auto_commit=auto_commit), member="a")
+    if read:
+        story.consume("a", commit=False)
+    story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=offset)
+    story._committed["t", 0] = offset
+    story.wait(before_ms - 2)
+    if ends == "kill":
+        story.kill("a")
+    else:
+        story.stop("a")
+    return story.round().wait(1000).records(1).drain()

@@ -22,7 +22,7 @@ from kafka_assignors.history.events.bodies import (
 )
 
 from ...ledger import GroupRecord, Process
-from ...slack import around
+from ...slack import around, surely_before
 from ..findings import Findings, named
 
 _NEVER = 1 << 63
@@ -97,7 +97,8 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
     A commit is in the log between its begin and its answer. One that failed otherwise than by a refusal, or that was
     never answered, may be in the log at any later time, or not. A client may send it again until it is answered.
     Offsets of a transaction are written before it ends.
-    Where a fault may have made a client send a commit twice, a second copy in the log is not judged.
+    Where a fault may have made a client send a commit twice, a second copy in the log is not judged. A client that
+    commits by itself never tells the last commits of a process that ended without closing it (`GroupRecord.cut_off`).
 
     Cost: O(n log n) for n commits.
     """
@@ -124,12 +125,19 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
                 continue  # sent again before it was answered, as Java's client does when it is woken up
             if id(event) in repeated:
                 continue  # a client may commit its position at any time, e.g. before it leaves, if it changes nothing
+            if any(not _told_later(process, event, reported[tp]) for process in record.cut_off_at(tp, event.mono_ns)):
+                continue  # the client did it by itself, and its process ended before it told of it
             if not whole:
                 findings.not_judged("C7", _UNTOLD)
             elif same and faulty:
                 findings.not_judged("C7", _TWICE)
             else:
                 _from_nowhere(tp, event, same, findings)
+
+
+def _told_later(process: Process, commit: Event, reported: Sequence[_ReportedCommit]) -> bool:
+    """Whether a process told a later commit of a topic-partition: then it had told the one before."""
+    return any(surely_before(commit.mono_ns, (c.end or c.begin).mono_ns) for c in reported if c.process == process)
 
 
 def _matched(

@@ -259,6 +259,8 @@ SKIPPED: dict[str, tuple[dict[str, int], Callable[[], Story | reconciled.Reconci
         {"T1": 1}, lambda: shifted.killed_as_it_left(100, 50)),
     "it returned, or the group was stable, before its absence could be noticed": ({"T1": 1}, back_before_it_was_missed),
     "the history does not have a member's metadata_max_age_ms": ({"T3": 1}, grew_unaged),
+    "its process ended without closing its consumer, just after the client had committed by itself": (
+        {"C3": 1, "C5": 1}, lambda: told.cut_off(read=False)),
     SEVERAL: ({"R4": 1, "R5": 1, "T3": 1}, came_as_a_topic_grew),
     "no trigger explains the generations": ({"R5": 1}, lambda: told.two().round()),
     "membership changed without a scenario action": ({"R5": 1}, uncalled_for),

@@ -1,0 +1,78 @@
+"""librdkafka commits by itself, and tells of it as the application polls: what a kill cuts off is told by nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka_assignors.integration.checker import check
+from tests.support.histories.stories import cut_off
+from tests.support.histories.story import MS, Story
+
+
+def outcome(story: Story) -> tuple[set[str], dict[str, int]]:
+    """The laws that are broken, and how often those of commits and records were not judged."""
+    verdict = check(story.history)
+    skipped = {law: sum(reasons.values()) for law, reasons in verdict.skipped.items() if law in ("C3", "C5", "C7")}
+    return {violation.law for violation in verdict.violations}, skipped
+
+
+@pytest.mark.parametrize("before_ms", [2, 5000])
+def test_the_last_commit_of_a_process_that_was_cut_off_is_not_told(before_ms: float) -> None:
+    """However long its application did not poll."""
+    assert outcome(cut_off(before_ms)) == (set(), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "laws"),
+    [
+        ({"auto_commit": False}, {"C7"}),
+        ({"ends": "stop"}, {"C7"}),
+        ({"auto_commit": False, "read": False}, {"C3", "C5", "C7"}),
+        ({"ends": "stop", "read": False}, {"C3", "C5", "C7"}),
+    ],
+    ids=str,
+)
+def test_any_other_commit_is_told(given: dict[str, Any], laws: set[str]) -> None:
+    assert outcome(cut_off(**given))[0] == laws
+
+
+@pytest.mark.parametrize(("before_ms", "laws"), [(120, set()), (121, {"C3", "C5"})])
+def test_what_was_handed_out_just_before_may_not_be_on_record(before_ms: float, laws: set[str]) -> None:
+    """20 ms, and 100 ms between the clocks."""
+    broken, skipped = outcome(cut_off(before_ms, read=False))
+
+    assert broken == laws
+    assert skipped == ({} if laws else {"C3": 1, "C5": 1})
+
+
+def test_a_record_that_was_lost_before_is_lost() -> None:
+    """a had not read record 0 either, which was committed long before."""
+    story = cut_off(read=False)
+    story.drop("consume", nth=0, member="a")
+
+    assert "C3" in outcome(story)[0]
+
+
+@pytest.mark.parametrize(("later_ms", "laws"), [(101, set()), (102, {"C7"})])
+def test_whoever_told_a_later_commit_had_told_the_one_before(later_ms: float, laws: set[str]) -> None:
+    """a tells, some time after its client's own commit, that the one of record 0 is accepted."""
+    story = cut_off(5000)
+    own = story.events[story._find("offset_committed", {"offset": 2})[0]]
+    told = story.events[story._find("commit_ok", {"member": "a"})[0]]
+    story.shift("commit_ok", (own.mono_ns - told.mono_ns) / MS + later_ms - 1, nth=0, member="a")
+
+    assert outcome(story)[0] == laws
+
+
+@pytest.mark.parametrize(("after_ms", "laws"), [(100, set()), (101, {"C7"})])
+def test_a_process_that_has_ended_commits_nothing(after_ms: float, laws: set[str]) -> None:
+    story = cut_off()
+    ended = story.events[story._find("exit", {"member": "a"})[0]]
+    at = story._find("offset_committed", {"offset": 2})[0]
+    ns = ended.mono_ns + round(after_ms * MS)
+    story.events[at] = replace(story.events[at], mono_ns=ns, ts_ns=ns)
+
+    assert outcome(story)[0] == laws
