@@ -33,7 +33,7 @@ def test_the_last_commit_of_a_process_that_was_cut_off_is_not_told(before_ms: fl
         ({"auto_commit": False, "read": False}, {"C3", "C5", "C7"}),
         ({"ends": "stop", "read": False}, {"C3", "C5", "C7"}),
     ],
-    ids=str,
+    ids=["not by itself", "closed", "not by itself, not read", "closed, not read"],
 )
 def test_any_other_commit_is_told(given: dict[str, Any], laws: set[str]) -> None:
     assert outcome(cut_off(**given))[0] == laws
