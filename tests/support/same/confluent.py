@@ -151,7 +151,12 @@ class ConfluentSubject(Subject):
         deadline = time.monotonic() + LIMIT_S / 2
         idle = 0
         while len(messages) < count and time.monotonic() < deadline and idle < 5:
-            message = self.consumer.poll(0.2)
+            try:
+                message = self.consumer.poll(0.2)
+            except ConsumeError as error:  # a deserializing consumer raises it
+                if error.code != KafkaError._PARTITION_EOF:
+                    raise
+                continue
             if message is None:
                 idle += bool(self.consumer.assignment()) or not self.is_subscribed
                 continue
