@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,14 +13,13 @@ from kafka_assignors.extras import install
 from tests.support import unaided
 from tests.support.hidden import without
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 
 @pytest.mark.slow
 def test_a_python_without_scipy_places_alike_and_says_what_is_not_proven(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.unaided"], capture_output=True, text=True, timeout=240, check=False,
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join((without(tmp_path, ["scipy"]), str(ROOT)))},
-    )  # fmt: skip
+    path = os.pathsep.join((without(tmp_path, ["scipy"]), str(ROOT)))
+    done = python("-m", "tests.support.unaided", within_s=240, PYTHONPATH=path)
     assert (done.stderr, done.returncode) == ("", 0)
     alone = json.loads(done.stdout)
 

@@ -8,8 +8,6 @@ import copy
 import logging
 import pickle
 import random
-import subprocess
-import sys
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -32,6 +30,7 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.extras import install
 from tests.support.kafka_python.joins import cluster as kafka_python_cluster
 from tests.support.kafka_python.joins import join, plain
+from tests.support.programs import python
 
 NAMES = [
     name
@@ -178,7 +177,7 @@ def test_generations_decide_between_claims():
 def test_without_its_client_an_adapter_says_what_to_install(missing, module, extra):
     hide = "".join(f"sys.modules[{name!r}] = None; " for name in missing)
     code = f"import sys; {hide}\ntry: import kafka_assignors.{module}\nexcept ImportError as error: print(error)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = python("-c", code)
     assert extra in done.stdout, done.stderr
 
 
@@ -186,7 +185,7 @@ def test_the_one_for_aiokafka_needs_no_kafka_python():
     code = (
         "import sys; sys.modules['kafka'] = None; import kafka_assignors.aiokafka as a; print(a.StickyAssignor().name)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = python("-c", code)
     assert (done.stdout, done.returncode) == ("sticky\n", 0)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from kafka_assignors.errors import ConfigError
 from kafka_assignors.extras import install
 from kafka_assignors.recordings import read_group
 from tests.clients.test_recorder import Librdkafka
-from tests.support.places import ROOT
+from tests.support.programs import python
 from tests.support.waiting import until
 
 _logs = pytest.importorskip("opentelemetry._logs")
@@ -172,9 +171,7 @@ record(consumer, to="otel:")["on_assign"](consumer, [TopicPartition("t", 0)])
 
 def test_a_service_that_ends_at_once_loses_nothing_and_others_do_not_import_it() -> None:
     """The recorder is flushed before the SDK ends, since its provider was set first."""
-    done = subprocess.run(
-        [sys.executable, "-c", SERVICE], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = python("-c", SERVICE, check=True)
     assert done.stdout.split() == [
         f"kafka_assignors.{kind}" for kind in ("generation", "assigned_begin", "assigned_end")
     ]

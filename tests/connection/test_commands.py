@@ -39,6 +39,7 @@ from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 ENDS_S, JOINS_S = 540, 60
 
@@ -114,10 +115,7 @@ def start(
     given.mkdir()
     surroundings = {**os.environ, **environment, "KAFKA_PASSWORD": user.password or ""}
     with command_lines() as seen:
-        done = subprocess.run(
-            [*by, *words, *options(user, given)], stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=ENDS_S, cwd=ROOT, env=surroundings, check=False,
-        )  # fmt: skip
+        done = ran(*by, *words, *options(user, given), within_s=ENDS_S, env=surroundings)
     assert any(" ".join(words[:2]) in line for line in seen), seen
     everything = done.stdout + done.stderr + "".join(seen) + kept_by(folder)
     assert not any(secret in everything for secret in user.secrets)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +10,7 @@ from kafka_assignors.core import small, strategies
 from kafka_assignors.core.reading import decode
 from kafka_assignors.core.wire import userdata
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment
+from tests.support.programs import python
 
 TOPICS = ("orders", "payments", "a", "\U0001f600", "￿")
 
@@ -112,5 +110,5 @@ answer = plain(assignor.assign(cluster({{"t": [[1]] * 4}}), [join("a", data), jo
 assert sorted(len(each["t"]) for each in answer.values()) == [2, 2], answer
 print([module for module in ("numpy", "scipy") if module in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = python("-c", script, check=True)
     assert done.stdout == "[]\n"

@@ -22,6 +22,7 @@ from kafka_assignors.jvm import cache_folder, has_tools, jars, kafka_jars, kafka
 from kafka_assignors.jvm.__main__ import main
 from kafka_assignors.jvm.jars import KAFKA_VERSION, locked_jars
 from kafka_assignors.jvm.locks import SPARK_ROOTS, Jar, kafka_lock, lock_kafka, read_lock, spark_lock, write_lock
+from tests.support.programs import ran
 
 FETCH = """
 import sys
@@ -197,14 +198,7 @@ def test_a_disk_that_fills_up_on_the_way_is_told_apart(repository, tmp_path):
     small.mkdir()
     mount_and_run = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount_and_run, "sh", str(small)]
-    done = subprocess.run(
-        [*unshare, sys.executable, "-c", FETCH, str(lock)],
-        env={**os.environ, "KAFKA_ASSIGNORS_CACHE": str(small)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran(*unshare, sys.executable, "-c", FETCH, str(lock), KAFKA_ASSIGNORS_CACHE=str(small))
 
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from kafka_assignors.errors import ConfigError
 from tests.kafkatest.__main__ import TOOLS, ducktape_globals
 from tests.kafkatest.selection import collected, outcomes, selected
 from tests.kafkatest.source import KafkaSource, pinned_version
+from tests.support.programs import python, ran
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINTED = "Discovered 4 tests to run\nCollected 4 tests:\n" + "".join(
@@ -107,10 +107,7 @@ def test_a_jvm_is_named_by_its_main_class(tool: str, printed: str, tmp_path: Pat
         "echo '  8 bash -c java -cp /a.jar kafka.Kafka'\n"
     )
     ps.chmod(0o755)
-    done = subprocess.run(
-        ["sh", "-c", TOOLS[tool]],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = ran("sh", "-c", TOOLS[tool], PATH=f"{tmp_path}:{os.environ['PATH']}", check=True)
 
     assert done.stdout == printed
 
@@ -125,11 +122,9 @@ def test_a_jvm_is_named_by_its_main_class(tool: str, printed: str, tmp_path: Pat
 )
 def test_what_cannot_work_is_refused(source: str | None, options: list[str], message: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "KAFKA_SOURCE"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.kafkatest", *options],
-        cwd=ROOT, env=environment | ({} if source is None else {"KAFKA_SOURCE": source}),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = python(
+        "-m", "tests.kafkatest", *options, env=environment | ({} if source is None else {"KAFKA_SOURCE": source})
+    )
 
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr

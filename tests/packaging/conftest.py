@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 
 @pytest.fixture(scope="package")
@@ -16,7 +16,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the checkout the way a release is."""
     out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]  # sdist, and the wheel from it
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = ran(*command, within_s=240)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = out.glob("*.whl")
     return path

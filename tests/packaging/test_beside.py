@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from kafka_assignors.integration.broker import Broker
+from tests.support.programs import python
 
 pytestmark = pytest.mark.broker
 
@@ -70,17 +68,9 @@ def test_an_application_with_the_same_names_uses_all_of_ours(wheel: Path, kafka_
         "no:cacheprovider",
     ]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "-W", "ignore"],
-        cwd=application, env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = python("-m", "pytest", *options, "-W", "ignore", within_s=200, cwd=application, PYTHONPATH=str(folder))
 
     assert "2 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
     for program in ("integration", "producers", "pipeline"):
-        helped = subprocess.run(
-            [sys.executable, "-m", f"kafka_assignors.{program}", "--help"],
-            cwd=application, env={**os.environ, "PYTHONPATH": str(folder)},
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        helped = python("-m", f"kafka_assignors.{program}", "--help", cwd=application, PYTHONPATH=str(folder))
         assert f"python -m kafka_assignors.{program}" in helped.stdout, helped.stdout + helped.stderr

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kafka_assignors.integration.broker import Broker
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 
 @pytest.mark.broker
@@ -19,10 +18,7 @@ def test_the_examples_pass_their_own_tests(kafka_broker: Broker, tmp_path: Path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     options = ["--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}", "-W", "ignore", "-x"]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "examples", *options],
-        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+    done = python("-m", "pytest", "examples", *options, within_s=240, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.search(r"\b3 passed\b", done.stdout)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -25,12 +24,13 @@ from tests.support import faults_page
 from tests.support.cli import valid
 from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 MakeTopic = Callable[..., str]
 
 
 def run(command: list[str], folder: Path, code: int = 0) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    done = ran(*command, within_s=200, cwd=folder)
     assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
@@ -205,6 +205,6 @@ def test_the_commands_that_see_and_prove(kafka_broker: Broker, kafka_topic: Call
     assert json.loads(run(watched, ROOT))["state"] == "Empty"
     gone = log.name.removesuffix(".coordlog.jsonl")  # the run has removed its group
     nobody = [word if word != group else gone for word in watched]
-    done = subprocess.run(nobody, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = ran(*nobody)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert gone in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.support import file_map
 from tests.support.cli import commands
 from tests.support.pages import PAGES, Block, anchors, blocks
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 PROGRAMS = {"integration": integration, "pipeline": pipeline, "producers": producers}
 
@@ -167,9 +167,7 @@ def test_every_scenario_that_a_page_names_is_there() -> None:
 
 
 def files() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
-    )
+    listed = ran("git", "ls-files", "-z")
     found = [ROOT / each for each in listed.stdout.split("\0") if each] or list(ROOT.rglob("*"))
     kinds = {".py", ".md", ".toml", ".yml", ".html", ".j2", ".go", ".java", ""}
     return [

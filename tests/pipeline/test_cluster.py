@@ -22,6 +22,7 @@ from kafka_assignors.producers import partition_for_key
 from tests.support.pages import example
 from tests.support.pipeline.clusters import JVM, SETTINGS, SPARK, environment
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -157,15 +158,7 @@ def test_a_cluster_of_two_workers_finds_what_lies_on_the_broker(
             master=master, bootstrap=kafka_broker.bootstrap, topics=f"--topics {topic} --history {history} --what-if 7",
             out="--out out",
         )  # fmt: skip
-        done = subprocess.run(
-            ["bash", "-euc", script],
-            capture_output=True,
-            text=True,
-            timeout=500,
-            env=settings,
-            cwd=tmp_path,
-            check=False,
-        )
+        done = ran("bash", "-euc", script, within_s=500, cwd=tmp_path, env=settings)
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
         executors = executors_now()
 

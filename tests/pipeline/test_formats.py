@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.support.cli import valid
 from tests.support.pipeline.clusters import SETTINGS, SPARK, environment
 from tests.support.pipeline.formats import ODD
 from tests.support.places import ROOT
+from tests.support.programs import python, ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -53,11 +52,9 @@ def spark_with(format_: str, folder: Path) -> tuple[str, list[Path], dict[str, s
 def test_runs_accumulate_and_one_that_is_killed_is_not_named(format_: str, tmp_path: Path) -> None:
     out, jars, settings = spark_with(format_, tmp_path)
 
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "spark" / "formats.py"), format_, out, ",".join(map(str, jars)),
-         json.dumps(settings)],
-        capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(ROOT)},
+    done = python(
+        str(ROOT / "tests" / "spark" / "formats.py"), format_, out, ",".join(map(str, jars)), json.dumps(settings),
+        within_s=500, cwd=tmp_path, env={**environment(), "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
@@ -93,13 +90,12 @@ def test_a_whole_run_says_the_same_in_every_format(
         (folder := tmp_path / format_).mkdir(exist_ok=True)
         out, jars, settings = spark_with(format_, folder)
         where = ["--out", out] if words[0] == "run" else [out, "--html", str(folder / "report.html")]
-        done = subprocess.run(
-            [str(SPARK / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g",
-             "--jars", ",".join(map(str, [*spark_jars(), *jars])),
-             *itertools.chain(*(("--conf", f"{name}={value}") for name, value in settings.items())),
-             str(ROOT / "pipeline" / "__main__.py"), *words, "--run", ODD, "--format", format_, "--json", *where],
-            capture_output=True, text=True, timeout=300, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
-            check=False,
+        done = ran(
+            str(SPARK / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g",
+            "--jars", ",".join(map(str, [*spark_jars(), *jars])),
+            *itertools.chain(*(("--conf", f"{name}={value}") for name, value in settings.items())),
+            str(ROOT / "pipeline" / "__main__.py"), *words, "--run", ODD, "--format", format_, "--json", *where,
+            within_s=300, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
         said = valid(f"report-{'run' if words[0] == 'run' else 'page'}", json.loads(done.stdout.splitlines()[-1]))

@@ -43,6 +43,7 @@ from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from tests.support.cli import valid
 from tests.support.footprint import footprint
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 pytestmark = pytest.mark.spark
 
@@ -103,11 +104,11 @@ def test_the_job_agrees_with_the_read_back_and_the_checker(
     bin_.mkdir()
     before = footprint(kafka_broker.bootstrap)
 
-    done = subprocess.run(
-        command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
-                "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json",
-                "--html", "../drawn.html", "--png", "../drawn"),
-        capture_output=True, text=True, timeout=600, env=without_java(bin_), cwd=inside, check=False,
+    done = ran(
+        *command("run", "--bootstrap", kafka_broker.bootstrap, "--topics", f"{wide},{narrow}", "--history", str(folder),
+                 "--out", "../out", "--weights", "../weights.json", "--what-if", "5,8", "--json",
+                 "--html", "../drawn.html", "--png", "../drawn"),
+        within_s=600, env=without_java(bin_), cwd=inside,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from kafka_assignors import producers
-from tests.support.places import ROOT
+from tests.support.programs import python
 
 WITHOUT_CLIENT = """
 import sys
@@ -42,14 +39,12 @@ print("all presets alike")
 
 @pytest.mark.slow
 def test_without_c_hashes_keys_new_and_seen_lie_where_they_should():
-    run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_C], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
-    )
+    run = python("-c", WITHOUT_C)
     assert (run.stdout.strip(), run.returncode) == ("all presets alike", 0), run.stderr
 
 
 def test_hashing_and_partitioners_need_no_client():
-    run = subprocess.run([sys.executable, "-c", WITHOUT_CLIENT], capture_output=True, text=True, timeout=60, check=True)
+    run = python("-c", WITHOUT_CLIENT, check=True)
     assert run.stdout.splitlines() == [
         "-798503068 4",
         "java",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 CLIENTS = ("franz-go", "sarama")
 BUILD_S = 1000
@@ -40,7 +40,7 @@ def go_member() -> Path:
     program = Path(mkdtemp(prefix="go-member-")) / "member"
     command = ["go", "build", "-buildvcs=false", "-o", str(program), "./member"]
     folder = ROOT / "tests" / "foreign"
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False)
+    built = ran(*command, within_s=BUILD_S, cwd=folder)
     if built.returncode:
         raise RuntimeError(f"tests/foreign/member can't be built: {built.stderr.strip()}")
     return program

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 
 import pytest
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -20,6 +18,7 @@ from kafka_assignors.errors import ConfigError, UnknownName
 from kafka_assignors.extras import install
 from tests.support.assignors import golden
 from tests.support.kafka_python.joins import cluster, join, plain
+from tests.support.programs import python
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 
@@ -249,7 +248,7 @@ def test_a_wrong_rack_is_refused_before_any_join(cls):
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return python("-c", code)
 
 
 def test_the_core_works_without_kafka_python_and_the_error_names_the_extra():

@@ -8,8 +8,6 @@ import functools
 import gc
 import pickle
 import socket
-import subprocess
-import sys
 import threading
 import weakref
 from pathlib import Path
@@ -26,6 +24,7 @@ from kafka.structs import TopicPartition
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.clients.kafka_python import ASSIGNORS, private
 from kafka_assignors.errors import ConfigError
+from tests.support.programs import python
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
@@ -349,7 +348,7 @@ consumer = kafka.KafkaConsumer(
 print(assignor._attached() is consumer._coordinator)
 consumer.close(autocommit=False)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = python("-c", code)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from tests.support.places import ROOT
+from tests.support.programs import python
 
 LEADS = """
 import json, sys
@@ -37,7 +35,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 
 @pytest.mark.slow
 def test_a_first_lead_imports_nothing() -> None:
-    done = subprocess.run([sys.executable, "-c", LEADS], capture_output=True, text=True, check=False, cwd=ROOT)
+    done = python("-c", LEADS)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import uuid
 from typing import Any
@@ -15,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 from kafka_assignors.clients.kafka_python import private
 from kafka_assignors.integration.broker import Broker
 from tests.support.kafka_python.renamed import NEW, SOME
-from tests.support.places import ROOT
+from tests.support.programs import ran
 
 NAMES = sorted({name for use in private.names.USED for name in use.path.split(".")})
 FOUND_BY = ("_coordinator", "group_protocols")
@@ -47,7 +45,7 @@ def lives(
     names = ["", *sorted(asked)]
     command = [sys.executable, "-m", "tests.support.kafka_python.renamed", str(tmp_path_factory.mktemp("renamed"))]
     command += [kafka_broker.bootstrap, json.dumps(names), json.dumps(topics)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, cwd=ROOT, env=os.environ)
+    done = ran(*command, within_s=400)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -21,6 +21,7 @@ from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import BrokerNotReady
 from tests.support.integration.readback import read
 from tests.support.places import ROOT
+from tests.support.programs import ran
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -213,7 +214,7 @@ def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
 
 def test_up_refuses_nodes_with_a_port():
     command = [sys.executable, "-m", "kafka_assignors.integration", "up", "--nodes", "3", "--port", "9092"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=DEADLINE_S, check=False)
+    done = ran(*command, within_s=DEADLINE_S)
 
     assert done.returncode == 2
     assert done.stderr.strip() == ("error: --nodes 3 starts brokers on free ports; remove --port")

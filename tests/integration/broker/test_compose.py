@@ -16,6 +16,7 @@ from kafka_assignors.integration.broker.nodes.docker import IMAGE_ENV, image_nam
 from kafka_assignors.integration.broker.ready import await_ready, nodes
 from kafka_assignors.integration.errors import BrokerUnreachable
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 FILE = ROOT / "docker-compose.yml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["services"]
@@ -102,10 +103,7 @@ def up() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     command = [*compose_command(), "--project-name", f"kafka-compose-{os.getpid()}", "--file", str(FILE)]
 
     def compose(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *arguments], env={**os.environ, IMAGE_ENV: image_name()}, capture_output=True, text=True,
-            timeout=200, check=False,
-        )  # fmt: skip
+        return ran(*command, *arguments, within_s=200, **{IMAGE_ENV: image_name()})
 
     try:
         done = compose("up", "--detach")

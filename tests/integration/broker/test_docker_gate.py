@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 pytestmark = pytest.mark.slow
 SUITE = """
@@ -29,10 +29,7 @@ def run_without_an_engine(tmp_path: Path, *arguments: str, **variables: str) -> 
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = docker: needs an engine\n")
     environment = {k: v for k, v in os.environ.items() if k != "REQUIRE_DOCKER"}
     environment |= {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock", "PYTHONPATH": str(ROOT), **variables}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", *arguments],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return python("-m", "pytest", "-p", "tests.conftest", *arguments, cwd=tmp_path, env=environment)
 
 
 @pytest.mark.slow

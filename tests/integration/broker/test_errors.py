@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,7 +17,7 @@ from kafka_assignors.integration.broker.diagnosis import not_ready
 from kafka_assignors.integration.broker.ready import addresses, await_ready, nodes
 from kafka_assignors.integration.errors import BrokerNotReady, BrokerUnreachable, DockerUnavailable, PortTaken
 from kafka_assignors.jvm import kafka_jars
-from tests.support.places import ROOT
+from tests.support.programs import python, ran
 from tests.support.waiting import finished
 
 pytestmark = pytest.mark.broker
@@ -172,9 +170,7 @@ def test_a_disk_with_too_little_room_is_said_before_a_broker_starts(backend, tmp
     mount_and_run = 'mount -t tmpfs -o size=1m none "$1" && export TMPDIR="$1" && shift && exec "$@"'
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount_and_run, "sh", str(tmp_path)]
     code = f"from kafka_assignors.integration.broker import start_broker\nstart_broker({backend!r})"
-    done = subprocess.run(
-        [*unshare, sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = ran(*unshare, sys.executable, "-c", code)
 
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -232,9 +228,6 @@ def test_a_folder_with_a_difficult_name_is_served_again(tmp_path):
 def test_a_process_without_python_path_can_start_one(tmp_path):
     """The watchdog runs isolated, from anywhere, whatever the environment says about Python."""
     code = "from kafka_assignors.integration.broker import start_broker\nwith start_broker() as b: print(b.bootstrap)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "PYTHONSTARTUP": "/nowhere", "PYTHONHASHSEED": "0"},
-    )  # fmt: skip
+    done = python("-c", code, cwd=tmp_path, PYTHONSTARTUP="/nowhere", PYTHONHASHSEED="0")
     assert (done.returncode, done.stderr) == (0, "")
     assert kafka_jars()

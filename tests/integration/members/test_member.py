@@ -25,6 +25,7 @@ from kafka_assignors.integration.records import Record, Sender, read_back, send
 from kafka_assignors.integration.registry import assignor_named, partitioner_named
 from kafka_assignors.integration.topics.publish import publish
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone, members_of
+from tests.support.programs import ran
 from tests.support.waiting import finished, until
 
 MakeGroup = Callable[..., MemberGroup]
@@ -39,7 +40,7 @@ def run_member(config: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "kafka_assignors.integration.members.clients.kafka_python", str(path)]
     read, write = os.pipe()
     try:
-        return subprocess.run(command, stdin=read, capture_output=True, text=True, timeout=60, check=False)
+        return ran(*command, stdin=read)
     finally:
         os.close(read)
         os.close(write)

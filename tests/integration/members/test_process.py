@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from kafka_assignors.integration.processes.child import ChildProgram
 from kafka_assignors.integration.processes.python import python_command
+from tests.support.programs import ran
 
 
 def test_the_standard_library_is_not_shadowed_by_the_working_directory(
@@ -21,7 +21,7 @@ def test_the_standard_library_is_not_shadowed_by_the_working_directory(
     (tmp_path / "mine.py").write_text("import random, sys; print(random.randrange(1), sys.argv[1:])")
     monkeypatch.chdir(tmp_path)
 
-    done = subprocess.run(python_command("mine", "a", "b c"), capture_output=True, text=True, timeout=60, check=False)
+    done = ran(*python_command("mine", "a", "b c"), cwd=tmp_path)
 
     assert (done.stdout, done.returncode) == ("0 ['a', 'b c']\n", 0), done.stderr
 

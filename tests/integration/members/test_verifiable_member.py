@@ -30,6 +30,7 @@ from kafka_assignors.integration.records import Record, Sender, send
 from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.integration.verifiable_member import VerifiableMember, VerifiableOutput, properties
 from tests.support.integration.java_members import told
+from tests.support.programs import ran
 from tests.support.waiting import until
 
 MakeGroup = Callable[..., MemberGroup]
@@ -227,7 +228,7 @@ def test_a_setting_that_cannot_work_is_named_with_its_line(line: str, message: s
     ],
 )
 def test_options_that_cannot_work_are_refused(options: list[str], message: str) -> None:
-    done = subprocess.run([*PROGRAM, *options], capture_output=True, text=True, timeout=60, check=False)
+    done = ran(*PROGRAM, *options)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
@@ -271,7 +272,7 @@ def test_it_reads_again_soon_after_an_outage() -> None:
 
 
 def test_it_may_consume_nothing() -> None:
-    done = subprocess.run([*PROGRAM, *NEEDED, "--max-messages", "0"], capture_output=True, text=True, check=False)
+    done = ran(*PROGRAM, *NEEDED, "--max-messages", "0")
 
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["startup_complete", "shutdown_complete"]
@@ -319,9 +320,7 @@ def test_it_prints_what_java_prints(kafka_broker: Broker, kafka_topic: MakeTopic
             line = java_command(config, settings, tmp_path / "java.log")
         else:
             line = verifiable_command(config, settings)
-        done = subprocess.run(
-            [*line, "--max-messages", str(len(records))], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = ran(*line, "--max-messages", str(len(records)))
         assert done.returncode == 0, done.stderr
         said[client] = [json.loads(line) for line in done.stdout.splitlines()]
         assert all(isinstance(each.pop("timestamp"), int) for each in said[client])
@@ -389,10 +388,7 @@ def test_it_ends_after_so_many_records_and_the_next_goes_on_there(
     send(kafka_broker.bootstrap, tmp_path, "run", "default", [Record(topic)] * 10)
     needed = ["--bootstrap-server", kafka_broker.bootstrap, "--topic", topic, "--group-id", topic]
     for begin, end in ((0, 4), (4, 10)):
-        done = subprocess.run(
-            [*PROGRAM, *needed, "--max-messages", str(end - begin)],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = ran(*PROGRAM, *needed, "--max-messages", str(end - begin))
         assert done.returncode == 0, done.stderr
         said = [json.loads(line) for line in done.stdout.splitlines()]
 

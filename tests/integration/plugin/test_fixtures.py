@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker.ready import nodes
+from tests.support.programs import python
 
 pytestmark = pytest.mark.broker
 
@@ -46,10 +45,7 @@ def test_an_external_broker_goes_on_and_keeps_no_topic(kafka_broker, kafka_admin
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["kafka_assignors.pytest_plugin"]')
     (tmp_path / "test_external.py").write_text(SUITE)
     options = ["-rA", "-W", "ignore", "--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = python("-m", "pytest", *options, cwd=tmp_path)
 
     assert "1 failed, 1 passed" in done.stdout.splitlines()[-1], done.stdout + done.stderr
     (topic,) = re.findall(r"TOPIC (orders-\S+)", done.stdout)

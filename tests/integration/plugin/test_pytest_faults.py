@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from kafka_assignors.integration.scenario.chaos import DRAWN, named
 from kafka_assignors.integration.scenario.file import problems
 from kafka_assignors.pytest_plugin import pytest_configure
 from tests.support.integration.suites import pytest_in, report_of
+from tests.support.programs import python
 
 SUITE = """
 import random
@@ -117,12 +116,7 @@ def test_a_seed_draws_one_scenario_and_another_seed_another(name: str) -> None:
 def test_a_seed_draws_the_same_whatever_the_hash_seed() -> None:
     program = "from kafka_assignors.integration.scenario.chaos import named\n"
     program += "print([named(n, 7).steps for n in ('chaos', 'soak')])"
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
+    told = {python("-c", program, env={"PYTHONHASHSEED": seed}, check=True).stdout for seed in ("1", "2")}
 
     assert len(told) == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from kafka_assignors.integration.history import History
 from tests.support.footprint import footprint
 from tests.support.integration.members import gone, members_of
 from tests.support.integration.suites import pytest_in, report_of
+from tests.support.programs import ran
 
 pytestmark = pytest.mark.broker
 
@@ -249,10 +249,7 @@ def test_a_suite_fails_where_its_groups_break_a_law(kafka_broker: Broker, tmp_pa
     assert "Traceback" not in report
     (again,) = re.findall(r"kafka-assignors judge (.*)", report)
     assert again == f"'{histories['drops']}'"
-    judged = subprocess.run(
-        ["/bin/sh", "-c", f"'{sys.executable}' -m kafka_assignors judge {again}"],
-        cwd=suite, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    judged = ran("/bin/sh", "-c", f"'{sys.executable}' -m kafka_assignors judge {again}", cwd=suite)
     assert judged.returncode == 1, judged.stdout + judged.stderr
     assert "verdict FALSE" in judged.stdout
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from tests.support.damage.swapped import swapped
 from tests.support.histories.story import churn
 from tests.support.places import ROOT
+from tests.support.programs import python
 from tests.support.replayed import INVENTED, replay_all
 
 
@@ -77,10 +76,9 @@ def test_one_difference_fails_a_run_in_which_every_test_passes(mark: str, code: 
     (tmp_path / "test_two.py").write_text(SUITE.format(root=str(ROOT), mark=mark))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    docker: an engine\n    invented: its history\n")
 
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}",
-         "-c", str(tmp_path / "pytest.ini"), str(tmp_path / "test_two.py")],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    done = python(
+        "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}",
+        "-c", str(tmp_path / "pytest.ini"), str(tmp_path / "test_two.py"),
     )  # fmt: skip
 
     assert "2 passed" in done.stdout, done.stdout + done.stderr

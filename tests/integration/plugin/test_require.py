@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kafka_assignors.extras import install
 from tests.support.integration.suites import pytest_in
+from tests.support.programs import python
 
 SUITE = """
 def test_needs_a_broker(kafka_topic):
@@ -36,10 +36,9 @@ def test_without_java_and_docker(backend: str, by_ini: bool, tmp_path: Path) -> 
 
     def run(ini: str, *options: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}")
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-rs", "-W", "ignore", f"--kafka-backend={backend}", *options],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        return python(
+            "-m", "pytest", "-rs", "-W", "ignore", f"--kafka-backend={backend}", *options, cwd=tmp_path, env=environment
+        )
 
     skipped = run("")
     assert skipped.returncode == 0, skipped.stdout + skipped.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from tests.support import programs
 
 FOLDER = Path(recorder.__file__).parents[1]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KAFKA_ASSIGNORS"))}
@@ -22,7 +22,7 @@ def ran(program: str, *folders: Path | str, recording: Path | None = None) -> tu
     if recording is not None:
         environment |= {recorder.FILE: str(recording), recorder.GROUP: "billing"}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = programs.ran(*command, env=environment)
     return done.stdout, done.stderr, done.returncode
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from tests.support.programs import python
 
 pytestmark = pytest.mark.broker
 
@@ -257,10 +256,7 @@ SERVICES = {"kafka-python": KAFKA_PYTHON, "confluent-kafka": CONFLUENT, "aiokafk
 def lines_of(program: str, broker: Broker, topic: str, **environment: str) -> list[Any]:
     """What a service prints."""
     group = environment.get(recorder.GROUP, f"g-{uuid.uuid4().hex[:8]}")
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + program, broker.bootstrap, group, topic],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = python("-c", BEGIN + program, broker.bootstrap, group, topic, **environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.replace(group, "GROUP").splitlines()]
 

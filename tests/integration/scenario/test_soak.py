@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from kafka_assignors.integration.scenario.actions import Join, Kill, Leave, Pause, Resume, Stall
 from kafka_assignors.integration.scenario.soak import FEWEST, MEMBERS, PARTITIONS, soak
+from tests.support.programs import ran
 
 
 def test_a_seed_draws_one_course_and_another_seed_another() -> None:
@@ -54,9 +54,7 @@ def test_no_step_asks_for_what_cannot_be_and_every_fault_comes(seed: int) -> Non
 def test_a_soak_ends_true_and_its_harness_grows_little(tmp_path: Path) -> None:
     """Two minutes here; `make soak` takes ten."""
     command = [*(sys.executable, "-m", "kafka_assignors.integration", "run", "soak", "--minutes", "2", "--seed", "20")]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "run"), "--json"], capture_output=True, text=True, check=False
-    )
+    done = ran(*command, "--out", str(tmp_path / "run"), "--json", within_s=600)
 
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.output import ended_by_signals
-from tests.support.places import ROOT
+from tests.support.programs import ran
 
 COMMANDS = (
     "kafka_assignors explain",
@@ -33,9 +32,7 @@ COMMANDS = (
 
 def run(line: str, closed: str) -> subprocess.CompletedProcess[str]:
     command = f"exec {shlex.quote(sys.executable)} -m {line} {closed}"
-    return subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, timeout=120, cwd=ROOT, check=False, env={**os.environ}
-    )
+    return ran("sh", "-c", command)
 
 
 @pytest.mark.slow

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.forked import run
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 
 @pytest.mark.slow
@@ -22,14 +22,7 @@ from tests.support.places import ROOT
 def test_the_same_answer(line: str, tmp_path: Path) -> None:
     module, *args = line.split()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    started = subprocess.run(
-        [sys.executable, "-m", module, *args],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    started = python("-m", module, *args, cwd=tmp_path, env=environment)
 
     forked = run(module, *args, timeout_s=60, cwd=tmp_path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -26,6 +25,7 @@ from kafka_assignors.operator.cli.app import main
 from kafka_assignors.pipeline import options
 from tests.support.cli import cli
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 NOWHERE = ("-b", "127.0.0.1:1")
 WRONG = {
@@ -269,9 +269,7 @@ def test_the_program_ends_with_the_code_and_prints_no_traceback() -> None:
     without = "import sys; sys.modules['{}'] = None; from kafka_assignors.__main__ import main; sys.exit(main())"
 
     def bare(module: str, *args: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-c", without.format(module), *args], capture_output=True, text=True, check=False
-        )
+        done = python("-c", without.format(module), *args)
         return done.returncode, done.stderr
 
     with ThreadPoolExecutor(4) as pool:
@@ -409,10 +407,7 @@ def test_ctrl_c_at_any_moment_ends_in_one_word_and_leaves_nothing(run: Path, tmp
         number, line, after = case
         own = tmp_path / str(number)
         own.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-c", program.format(after=after), *line.format(run=run).split()], capture_output=True,
-            stdin=subprocess.DEVNULL, text=True, check=False, timeout=120, env={**os.environ, "TMPDIR": str(own)},
-        )  # fmt: skip
+        done = python("-c", program.format(after=after), *line.format(run=run).split(), TMPDIR=str(own))
         return f"{line} after {after:.3f} s", done.returncode, done.stderr, [each.name for each in own.iterdir()]
 
     cases = [(i, line, draw.uniform(0.001, 1.2)) for i, line in enumerate(ANSWERS * 2)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.support.cli_page import FILE, page
 from tests.support.explained import laws
 from tests.support.pages import anchors
 from tests.support.places import ROOT
+from tests.support.programs import python
 
 COMMANDS = commands()
 
@@ -48,7 +48,7 @@ def test_help_comes_without_the_heavy_packages() -> None:
         "import sys; from kafka_assignors.operator.cli.app import main; "
         "main(['--help']); print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert "typer" in loaded
     assert not loaded & {"numpy", "scipy", "kafka", "pyspark", "psutil", "jinja2", "matplotlib", "pandas"}
@@ -59,10 +59,7 @@ def test_help_comes_without_the_heavy_packages() -> None:
 def test_a_dead_broker_is_told_without_the_heavy_packages(line: str) -> None:
     """First output within 0.3 s here too: the cluster is asked before they are imported."""
     code = "import sys; from kafka_assignors.operator.cli.app import main; print(main(sys.argv[1:]), *sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *line.split(), "-b", "127.0.0.1:1"],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
+    done = python("-c", code, *line.split(), "-b", "127.0.0.1:1", check=True)
     exit_code, *names = done.stdout.split()
     assert (exit_code, "127.0.0.1:1" in done.stderr) == ("3", True)
     assert not {name.partition(".")[0] for name in names} & {"numpy", "scipy", "kafka", "prometheus_client", "rich"}

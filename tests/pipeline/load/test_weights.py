@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -25,6 +24,7 @@ from kafka_assignors.pipeline import schema
 from kafka_assignors.pipeline.load import balance, keys, weights
 from kafka_assignors.pipeline.sources import brokers
 from kafka_assignors.pipeline.sources import read as pipeline_read
+from tests.support.programs import ran
 
 START = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -102,7 +102,7 @@ def test_a_writer_killed_at_any_byte_leaves_the_weights_as_they_were(tmp_path: P
 
     def killed(*sizes: int) -> str:
         command = [sys.executable, "-c", KILLED, str(path), *map(str, sizes)]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout.strip()
+        return ran(*command, check=True).stdout.strip()
 
     assert killed(size) == str(signal.SIGXFSZ.value)  # at every byte from 0 to the last but one
     assert read(path) == old

@@ -22,20 +22,14 @@ from kafka_assignors.producers.core import audit as module
 from kafka_assignors.producers.core.audit import FAMILIES, Stray, audit, growth
 from tests.support.cli import answered
 from tests.support.hidden import without_codecs
+from tests.support.programs import python
 from tests.support.waiting import until
 
 KEYS = [b"user-%d" % i for i in range(3000)]
 
 
 def command(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "kafka_assignors.producers", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
+    return python("-m", "kafka_assignors.producers", *arguments, **environment)
 
 
 @pytest.mark.parametrize("preset", FAMILIES)

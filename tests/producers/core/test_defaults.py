@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -16,6 +14,7 @@ from kafka_assignors.producers.core.keys.defaults import DEFAULTS, placed_by_def
 from kafka_assignors.producers.core.keys.keyed import PRESETS
 from tests.support.cli import answered, cli
 from tests.support.producers.reading import read_back
+from tests.support.programs import python
 
 
 def test_every_client_is_named_once_and_every_rule_is_another_one():
@@ -77,7 +76,7 @@ def test_no_broker_client_or_array_library_is_loaded():
         "import sys; from kafka_assignors.operator.cli.app import main; "
         "main(['keys', 'place', 't', 'k', '--partitions', '6']); print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert not loaded & {"numpy", "scipy", "kafka", "confluent_kafka", "rich"}
 

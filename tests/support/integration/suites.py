@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.support.programs import python
 
 
 def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """A pytest run of its own, with the folder's tests in the order of their files."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return python("-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *options, within_s=240, cwd=folder)
 
 
 def report_of(test: str, shown: str) -> str:
