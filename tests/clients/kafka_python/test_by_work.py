@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from kafka import KafkaConsumer
 from kafka.coordinator.base import Generation
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
-from kafka.structs import TopicPartition
 
 from kafka_assignors import RangeAssignor, WeightedAssignor
 from kafka_assignors.clients.kafka_python import weighted
 from kafka_assignors.core.wire.balance import Balance, decode, encode
 from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment, with_user_data
 from tests.support.kafka_python.joins import cluster, join
+from tests.support.kafka_python.silent import MakeConsumer, holding, silent_consumers
 
 
 @pytest.fixture
-def consumer() -> Iterator[Callable[..., Any]]:
+def consumer() -> Iterator[MakeConsumer]:
     """Makes consumers in generation 7 that hold two partitions."""
-    made, silent = [], socket.create_server(("127.0.0.1", 0))
-
-    def make(*strategy: Any) -> Any:
-        made.append(
-            KafkaConsumer(
-                bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}", group_id="g", api_version=(2, 5),
-                partition_assignment_strategy=list(strategy), enable_auto_commit=False,
-            )
-        )  # fmt: skip
-        made[-1].subscribe(["t"])
-        made[-1]._coordinator._generation = Generation(7, "m-1", strategy[0].name)
-        made[-1]._subscription.assign_from_subscribed([TopicPartition("t", p) for p in range(2)])
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close(autocommit=False, timeout_ms=100)
-    silent.close()
+    with silent_consumers() as make:
+        yield lambda *strategy: holding(make(*strategy, enable_auto_commit=False), 0, 1, assignor=strategy[0].name)
 
 
 def assigned(bound: float, greatest: float | None = None, moved: int = 0) -> Any:
@@ -53,7 +35,7 @@ def assigned(bound: float, greatest: float | None = None, moved: int = 0) -> Any
     )
 
 
-def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(consumer: Callable[..., Any]) -> None:
+def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(consumer: MakeConsumer) -> None:
     """Its work is twice the bound of the last generation that `weighted` assigned; `range` assigned the current one."""
     assignor = WeightedAssignor(weights={"t": [1.0, 1.0]}, check_every_s=10)
     coordinator = consumer(assignor, RangeAssignor())._coordinator
@@ -77,7 +59,7 @@ def test_where_a_lists_other_assignor_was_elected_no_rebalance_is_requested(cons
 
 @pytest.mark.parametrize("greatest", [1.0, 2.0])
 def test_a_member_whose_partitions_all_rest_requests_nothing_until_they_do_not(
-    greatest: float, consumer: Callable[..., Any]
+    greatest: float, consumer: MakeConsumer
 ) -> None:
     """The leader would leave them where they are; afterwards what it could not better before is a reason."""
     assignor = WeightedAssignor(weights={"t": [1.0, 1.0]}, check_every_s=10, hysteresis=True, partition_rest_s=500)

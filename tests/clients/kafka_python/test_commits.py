@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.base import Generation
@@ -21,6 +19,7 @@ from kafka.structs import MemberState, OffsetAndMetadata, TopicPartition
 from kafka_assignors.clients.kafka_python import private
 from kafka_assignors.clients.kafka_python.commits import commits_of
 from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment
+from tests.support.kafka_python.silent import holding, silent_consumers
 from tests.support.waiting import finished, until
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -75,29 +74,18 @@ class Group:
 
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Group]]:
-    made, silent = [], socket.create_server(("127.0.0.1", 0))
+    with silent_consumers() as make:
 
-    def make(strategy: Any = TheirAssignor, auto: bool = False) -> Group:
-        at = f"127.0.0.1:{silent.getsockname()[1]}"
-        made.append(
-            KafkaConsumer(
-                bootstrap_servers=at, api_version=(2, 5), group_id="g", enable_auto_commit=auto,
-                partition_assignment_strategy=[strategy],
-            )
-        )  # fmt: skip
-        made[-1].subscribe(["t"])
-        made[-1]._coordinator._generation = Generation(7, "m-1", "cooperative-sticky")
-        made[-1]._coordinator.state = MemberState.STABLE
-        made[-1]._subscription.assign_from_subscribed([A, B])
-        member = Group(made[-1])
-        monkeypatch.setattr(private.requests, "commit_beside", member.commit_beside)
-        return member
+        def made(strategy: Any = TheirAssignor, auto: bool = False) -> Group:
+            one = holding(make(strategy, enable_auto_commit=auto), A.partition, B.partition)
+            one._coordinator.state = MemberState.STABLE
+            member = Group(one)
+            monkeypatch.setattr(private.requests, "commit_beside", member.commit_beside)
+            return member
 
-    yield make
-    for each in made:
-        each._coordinator.state = MemberState.UNJOINED
-        each.close(autocommit=False, timeout_ms=100)
-    silent.close()
+        yield made
+        for each in make.made:  # type: ignore[attr-defined]
+            each._coordinator.state = MemberState.UNJOINED
 
 
 def test_a_commit_outside_a_rebalance_is_the_clients_own(group: Callable[..., Group]) -> None:

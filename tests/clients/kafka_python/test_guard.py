@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka import ConsumerRebalanceListener, KafkaConsumer
+from kafka import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as Theirs
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.base import Generation
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.errors import FencedInstanceIdError, GroupAuthorizationFailedError, KafkaConnectionError, StaleMetadata
 from kafka.protocol.consumer import HeartbeatResponse
@@ -20,8 +18,8 @@ from kafka.structs import TopicPartition
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, guard
 from kafka_assignors.clients.kafka_python import private
 from kafka_assignors.errors import ConfigError
+from tests.support.kafka_python.silent import MakeConsumer, holding, silent_consumers
 
-Make = Callable[..., Any]
 FENCED, UNKNOWN_MEMBER = 82, 25
 
 
@@ -40,29 +38,19 @@ class Lost(ConsumerRebalanceListener):
 
 
 @pytest.fixture
-def consumer() -> Iterator[Make]:
+def consumer() -> Iterator[MakeConsumer]:
     """Makes consumers in generation 7 that hold two partitions."""
-    made, silent = [], socket.create_server(("127.0.0.1", 0))
+    with silent_consumers() as make:
 
-    def make(*strategy: Any, **config: Any) -> Any:
-        settings = {"group_id": "g", "group_instance_id": "i", "enable_auto_commit": False, **config}
-        at = f"127.0.0.1:{silent.getsockname()[1]}"
-        made.append(
-            KafkaConsumer(
-                bootstrap_servers=at, api_version=(2, 5), partition_assignment_strategy=list(strategy), **settings
-            )
-        )
-        made[-1].subscribe(["t"], listener=Lost())
-        if made[-1]._coordinator.group_id is not None:
-            name = next(iter(private.consumer.assignors(made[-1]._coordinator))).name
-            made[-1]._coordinator._generation = Generation(7, "m-1", name)
-            made[-1]._subscription.assign_from_subscribed([TopicPartition("t", p) for p in range(2)])
-        return made[-1]
+        def made(*strategy: Any, **config: Any) -> Any:
+            one = make(*strategy, **{"group_instance_id": "i", "enable_auto_commit": False, **config})
+            if one._coordinator.group_id is None:
+                one.subscribe(["t"], listener=Lost())
+                return one
+            assignor = next(iter(private.consumer.assignors(one._coordinator))).name
+            return holding(one, 0, 1, assignor=assignor, listener=Lost())
 
-    yield make
-    for each in made:
-        each.close(autocommit=False, timeout_ms=100)
-    silent.close()
+        yield made
 
 
 def heartbeat(consumer: Any, error: int) -> None:
@@ -76,7 +64,7 @@ def joins(consumer: Any) -> Any:
     return dict(consumer._coordinator.group_protocols())
 
 
-def test_a_fenced_consumer_polls_and_commits_no_more(consumer: Make) -> None:
+def test_a_fenced_consumer_polls_and_commits_no_more(consumer: MakeConsumer) -> None:
     fenced = consumer(RangePartitionAssignor)
     guard(fenced)
 
@@ -93,7 +81,7 @@ def test_a_fenced_consumer_polls_and_commits_no_more(consumer: Make) -> None:
     assert listener.lost == {TopicPartition("t", 0), TopicPartition("t", 1)}
 
 
-def test_a_fenced_consumer_does_not_join_again_and_fence_the_other(consumer: Make) -> None:
+def test_a_fenced_consumer_does_not_join_again_and_fence_the_other(consumer: MakeConsumer) -> None:
     """Its poll may have asked the latch just before the heartbeat was answered."""
     fenced = consumer(RangePartitionAssignor)
     guard(fenced)
@@ -106,7 +94,7 @@ def test_a_fenced_consumer_does_not_join_again_and_fence_the_other(consumer: Mak
 
 
 @pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py _do_heartbeat")
-def test_one_without_the_guard_holds_on(consumer: Make) -> None:
+def test_one_without_the_guard_holds_on(consumer: MakeConsumer) -> None:
     fenced = consumer(RangePartitionAssignor)
 
     with pytest.raises(FencedInstanceIdError):
@@ -119,7 +107,7 @@ def test_one_without_the_guard_holds_on(consumer: Make) -> None:
 @pytest.mark.parametrize("cls", [RangeAssignor, CooperativeStickyAssignor])
 @pytest.mark.parametrize("form", [lambda cls: cls, lambda cls: cls(), lambda cls: cls.factory()])
 def test_ours_guard_their_consumer_from_its_creation_on(
-    consumer: Make, cls: type[Any], form: Callable[..., Any]
+    consumer: MakeConsumer, cls: type[Any], form: Callable[..., Any]
 ) -> None:
     ours = consumer(form(cls))
 
@@ -137,7 +125,7 @@ def test_ours_guard_their_consumer_from_its_creation_on(
 @pytest.mark.parametrize(("chosen", "longest_ms"), [({}, 1000), ({"reconnect_backoff_max_ms": 9000}, 9000)])
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_broker_that_is_back_is_tried_within_a_second(
-    consumer: Make, ours: bool, chosen: dict[str, int], longest_ms: int
+    consumer: MakeConsumer, ours: bool, chosen: dict[str, int], longest_ms: int
 ) -> None:
     """kafka-python waits up to 30 s between two tries; what its user chose holds."""
     made = consumer(RangeAssignor if ours else RangePartitionAssignor, **chosen)
@@ -148,7 +136,7 @@ def test_a_broker_that_is_back_is_tried_within_a_second(
 
 
 @pytest.mark.parametrize(("strategy", "left"), [(Theirs, 2), (RangePartitionAssignor, 0)])
-def test_thrown_out_in_the_middle_of_a_join(consumer: Make, strategy: type[Any], left: int) -> None:
+def test_thrown_out_in_the_middle_of_a_join(consumer: MakeConsumer, strategy: type[Any], left: int) -> None:
     """A cooperative one prepares its join again, which tells what is lost; an eager one has given up all before."""
     out = consumer(strategy)
     guard(out)
@@ -171,7 +159,7 @@ def test_thrown_out_in_the_middle_of_a_join(consumer: Make, strategy: type[Any],
     ],
 )
 def test_what_was_revoked_to_join_is_not_revoked_again_by_a_close(
-    consumer: Make, strategy: type[Any], joining: bool, revoked: list[int]
+    consumer: MakeConsumer, strategy: type[Any], joining: bool, revoked: list[int]
 ) -> None:
     closed = consumer(strategy)
     closed._coordinator.rejoining = joining
@@ -180,7 +168,7 @@ def test_what_was_revoked_to_join_is_not_revoked_again_by_a_close(
     assert not closed.assignment()
 
 
-def test_thrown_out_at_rest_is_kafka_pythons_own_affair(consumer: Make) -> None:
+def test_thrown_out_at_rest_is_kafka_pythons_own_affair(consumer: MakeConsumer) -> None:
     out = consumer(RangePartitionAssignor)
     guard(out)
 
@@ -190,7 +178,7 @@ def test_thrown_out_at_rest_is_kafka_pythons_own_affair(consumer: Make) -> None:
     assert len(out.assignment()) == 2, "lost is told, and they are dropped, by the join that follows"
 
 
-def test_kafka_pythons_cooperative_assignor_claims_nothing_that_is_lost(consumer: Make) -> None:
+def test_kafka_pythons_cooperative_assignor_claims_nothing_that_is_lost(consumer: MakeConsumer) -> None:
     assignor = Theirs()
     out = consumer(assignor)
     assignor.member_assignment = out.assignment()
@@ -208,7 +196,7 @@ def test_what_is_no_consumer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("name", ["rejoining", "_async_commit_fenced"])
-def test_one_that_lacks_a_name_is_refused(consumer: Make, name: str) -> None:
+def test_one_that_lacks_a_name_is_refused(consumer: MakeConsumer, name: str) -> None:
     """With an assignor of ours it isn't: `tests/clients/kafka_python/test_renamed.py`."""
     made = consumer(RangePartitionAssignor)
     delattr(made._coordinator, name)
@@ -220,7 +208,7 @@ def test_one_that_lacks_a_name_is_refused(consumer: Make, name: str) -> None:
 @pytest.mark.parametrize("when", ["before", "after", "both"])
 @pytest.mark.parametrize("at", ["class", "instance"])
 def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
-    consumer: Make, monkeypatch: pytest.MonkeyPatch, when: str, at: str
+    consumer: MakeConsumer, monkeypatch: pytest.MonkeyPatch, when: str, at: str
 ) -> None:
     """Such tools leave ``__wrapped__`` behind, and what they put in place may be no bound method.
 
@@ -262,7 +250,7 @@ def test_one_that_a_tracing_tool_has_wrapped_is_guarded_all_the_same(
         assert {"_handle_heartbeat_response", "reset_generation"} <= set(seen)
 
 
-def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: Make) -> None:
+def test_a_leader_that_no_broker_tells_of_a_topic_joins_again(consumer: MakeConsumer) -> None:
     """Without metadata it would take the topic from everybody; kafka-python repeats a join that fails with this."""
     cold = consumer(CooperativeStickyAssignor, session_timeout_ms=300, heartbeat_interval_ms=100)
     coordinator = cold._coordinator
@@ -286,7 +274,7 @@ class Away:
         return True
 
 
-def searching(consumer: Make, away: Away) -> Any:
+def searching(consumer: MakeConsumer, away: Away) -> Any:
     made = consumer(RangePartitionAssignor, retry_backoff_ms=1)
     made._coordinator.ensure_coordinator_ready_async = away
     guard(made)
@@ -294,13 +282,13 @@ def searching(consumer: Make, away: Away) -> Any:
 
 
 @pytest.mark.source("kafka-python 3.0.12 kafka/coordinator/base.py ensure_coordinator_ready_async")
-def test_a_broker_that_is_away_for_a_moment_is_asked_again(consumer: Make) -> None:
+def test_a_broker_that_is_away_for_a_moment_is_asked_again(consumer: MakeConsumer) -> None:
     away = Away(KafkaConnectionError("refused"), 3)
     assert searching(consumer, away).ensure_coordinator_ready(timeout_ms=20_000) is True
     assert away.asked == 4
 
 
-def test_a_broker_that_stays_away_ends_the_search_at_its_time_limit(consumer: Make) -> None:
+def test_a_broker_that_stays_away_ends_the_search_at_its_time_limit(consumer: MakeConsumer) -> None:
     away = Away(KafkaConnectionError("refused"), 10**9)
     coordinator = searching(consumer, away)
     assert coordinator.ensure_coordinator_ready(timeout_ms=50) is False
@@ -309,14 +297,14 @@ def test_a_broker_that_stays_away_ends_the_search_at_its_time_limit(consumer: Ma
         coordinator._net.run(coordinator.ensure_coordinator_ready_async)  # since 3.1 other calls have a time limit
 
 
-def test_an_error_that_no_retry_mends_is_raised_at_once(consumer: Make) -> None:
+def test_an_error_that_no_retry_mends_is_raised_at_once(consumer: MakeConsumer) -> None:
     away = Away(GroupAuthorizationFailedError("g"), 1)
     with pytest.raises(GroupAuthorizationFailedError):
         searching(consumer, away).poll(timeout_ms=20_000)
     assert away.asked == 1
 
 
-def test_a_retriable_error_elsewhere_in_the_poll_ends_it_early(consumer: Make) -> None:
+def test_a_retriable_error_elsewhere_in_the_poll_ends_it_early(consumer: MakeConsumer) -> None:
     """For example of the refresh of the metadata that a subscription by pattern waits for."""
     made = consumer(RangePartitionAssignor, retry_backoff_ms=1)
 

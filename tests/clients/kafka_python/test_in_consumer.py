@@ -7,23 +7,20 @@ import copy
 import functools
 import gc
 import pickle
-import socket
 import threading
 import weakref
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.base import Generation
 from kafka.errors import KafkaConfigurationError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
-from kafka.structs import TopicPartition
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from kafka_assignors.clients.kafka_python import ASSIGNORS, private
 from kafka_assignors.errors import ConfigError
+from tests.support.kafka_python.silent import holding, silent_consumers
 from tests.support.programs import python
 
 CLASSES = [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
@@ -32,26 +29,8 @@ COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
 
 @pytest.fixture
 def consumer():
-    """Makes consumers; they join a group when they are polled, and these are not. Their broker never says a word."""
-    made, silent = [], socket.create_server(("127.0.0.1", 0))
-
-    def make(*strategy, **config):
-        made.append(
-            KafkaConsumer(
-                bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}",
-                group_id="g",
-                api_version=(2, 5),
-                partition_assignment_strategy=list(strategy),
-                **config,
-            )
-        )
-        return made[-1]
-
-    make.made = made  # type: ignore[attr-defined]
-    yield make
-    for each in made:
-        each.close(autocommit=False)
-    silent.close()
+    with silent_consumers() as make:
+        yield make
 
 
 def sent_by(consumer):
@@ -59,13 +38,6 @@ def sent_by(consumer):
     if not consumer.subscription():
         consumer.subscribe(["t"])
     return dict(consumer._coordinator.group_protocols())
-
-
-def holding(consumer, *partitions):
-    """The consumer as it is in generation 7, with these partitions of its subscription."""
-    consumer.subscribe(["t"])
-    consumer._coordinator._generation = Generation(7, "m-1", "cooperative-sticky")
-    consumer._subscription.assign_from_subscribed([TopicPartition("t", p) for p in partitions])
 
 
 def claims(sent):
