@@ -22,11 +22,10 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
 from tests.support import faults_page
 from tests.support.cli import valid
+from tests.support.integration.fixtures import MakeTopic
 from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
 from tests.support.programs import ran
-
-MakeTopic = Callable[..., str]
 
 
 def run(command: list[str], folder: Path, code: int = 0) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,12 @@ from kafka_assignors.pipeline.sources import brokers
 from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from kafka_assignors.producers import partition_for_key
 from tests.support.cli import valid
+from tests.support.integration.fixtures import MakeTopic
 from tests.support.waiting import until
 from tests.support.wellformed import Wellformed
 
 # Real members, and a job of some forty small ones: minutes on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(900)]
-MakeTopic = Callable[..., str]
 
 
 def job(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,12 +13,10 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.group import MemberGroup
 from tests.support.histories.schema import faults
 from tests.support.histories.story import churn
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 DEADLINE_S = 30
 
 

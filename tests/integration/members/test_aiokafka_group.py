@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 
 
 def test_aiokafka_and_kafka_python_share_a_group_and_either_leads(

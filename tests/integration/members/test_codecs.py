@@ -10,13 +10,10 @@ from confluent_kafka import Producer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.errors import MemberDied
-from kafka_assignors.integration.members.group import MemberGroup
 from tests.support.hidden import without_codecs
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 
 pytestmark = pytest.mark.broker
-
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,10 @@ from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.proxy import WireTap
 from kafka_assignors.integration.records import Record, send
 from kafka_assignors.operator.election import elect
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.planted import Custom
 
 pytestmark = pytest.mark.broker
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 
 
 @pytest.mark.source("issue: the election example; range wins 2 : 1 over roundrobin")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -18,15 +17,13 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check, intervals
 from kafka_assignors.integration.errors import MemberDied
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Sender
 from tests.support.histories.story import seal
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.java_members import told
 from tests.support.integration.members import GONE_S, gone
 from tests.support.waiting import until
 
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
 
 # Printed by VerifiableConsumer 4.3.0; times shortened.

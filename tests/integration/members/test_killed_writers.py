@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,15 +16,13 @@ import pytest
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.recording import RunFile
 from kafka_assignors.integration.records import Sender
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.members import DEADLINE_S
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 WRITERS = 24
 SEED = 20
 MILESTONES = ("start", "generation", "assigned_begin", "assigned_end", "consume", "commit_begin", "commit_ok")

@@ -24,12 +24,11 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, Sender, read_back, send
 from kafka_assignors.integration.registry import assignor_named, partitioner_named
 from kafka_assignors.integration.topics.publish import publish
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone, members_of
 from tests.support.programs import ran
 from tests.support.waiting import finished, until
 
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,17 +23,15 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.members.clients.kafka_python import KafkaPythonMember
 from kafka_assignors.integration.members.config import MemberConfig
-from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.members.verifiable_process import java_command, verifiable_command
 from kafka_assignors.integration.records import Record, Sender, send
 from kafka_assignors.integration.topics import create_topics
 from kafka_assignors.integration.verifiable_member import VerifiableMember, VerifiableOutput, properties
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.java_members import told
 from tests.support.programs import ran
 from tests.support.waiting import until
 
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 needs_broker = pytest.mark.broker
 PROGRAM = (sys.executable, "-m", "kafka_assignors.integration.verifiable_member")
 NEEDED = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--group-id", "g")

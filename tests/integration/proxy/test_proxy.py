@@ -25,12 +25,12 @@ from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import Step, scenario
 from kafka_assignors.integration.scenario.runner import run_scenario
+from tests.support.integration.fixtures import MakeTopic
 from tests.support.integration.members import DEADLINE_S, gone
 from tests.support.places import ROOT
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
-MakeTopic = Callable[..., str]
 
 
 def played(broker: Broker, folder: Path, assignor: str, resets: int) -> GroupResult:

@@ -6,7 +6,6 @@ What kafka-python does wrong there is shown beside, without the guard (`kafka_as
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,10 @@ from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.report.report import GroupResult
 from kafka_assignors.integration.scenario import scenario
 from kafka_assignors.integration.scenario.runner import run_scenario
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 SESSION_MS, HEARTBEAT_MS = 2000, 300
 LATE_MS = 3000  # a busy machine's; 2.0 to 2.3 s on a quiet one
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ from kafka_assignors.integration.records import Record, read_back, send
 from tests.support.cli import valid
 from tests.support.histories.story import seal
 from tests.support.integration.commands import integration
+from tests.support.integration.fixtures import MakeGroup, MakeTopic
 
 pytestmark = pytest.mark.broker
-MakeGroup = Callable[..., MemberGroup]
-MakeTopic = Callable[..., str]
 
 
 def judged(group: MemberGroup, folder: Path) -> Verdict:

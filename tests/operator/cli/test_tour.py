@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -24,10 +24,10 @@ from kafka_assignors.integration.members.stability import Stable
 from kafka_assignors.operator.cli.app import main
 from kafka_assignors.operator.cli.serving.exporter import PREFIX
 from tests.support.cli import answered, cli, commands, valid
+from tests.support.integration.fixtures import MakeTopic
 from tests.support.live.exporting import exporting, scraped
 from tests.support.places import ROOT
 
-MakeTopic = Callable[..., str]
 PARTITIONS = 6
 ON_A_GROUP = (
     "plan", "why", "vote", "groups", "watch", "scale", "exporter", "keys place", "keys audit", "keys growth", "doctor",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ from kafka_assignors.pipeline.run import RunOptions, write_run
 from kafka_assignors.pipeline.sources import brokers, read
 from kafka_assignors.pipeline.sources.snapshot import Snapshot
 from kafka_assignors.producers import partition_for_key
+from tests.support.integration.fixtures import MakeTopic
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.long]
-MakeTopic = Callable[..., str]
 KEYS = [b"key-%d" % n for n in range(20)]
 
 

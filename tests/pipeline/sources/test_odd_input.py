@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -26,8 +26,7 @@ from kafka_assignors.pipeline.run import RunOptions, write_run, written
 from kafka_assignors.pipeline.sources import brokers, read
 from kafka_assignors.pipeline.sources.brokers import Part
 from kafka_assignors.pipeline.sources.snapshot import Snapshot
-
-MakeTopic = Callable[..., str]
+from tests.support.integration.fixtures import MakeTopic
 
 
 @pytest.mark.parametrize("where", ["hdfs:/x", "dbfs:/x", "hdfs://host/x", "s3a://bucket/x", "abfss:x"])
