@@ -12,11 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kafka_assignors.extras import install
-
 from .core.keys.keyed import preset_named
 from .core.topic import TopicView
-from .errors import ClientMissing, ConfigError, NoPartitions, UnknownPartition
+from .errors import ConfigError, NoPartitions, UnknownPartition, needs
 from .partitioners.default import DefaultPartitioner
 from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
 from .partitioners.interface.record import Record
@@ -24,14 +22,8 @@ from .partitioners.native_hash import fastest
 from .partitioners.options import draw_from
 from .partitioners.uniform import counting_backlog
 
-try:
+with needs("aiokafka", "aiokafka", "aiokafka", __name__):
     from aiokafka import AIOKafkaProducer
-except ModuleNotFoundError as missing:
-    if missing.name is None or missing.name.partition(".")[0] != "aiokafka":
-        raise
-    raise ClientMissing(
-        f"kafka_assignors.producers.aiokafka needs aiokafka: {install('aiokafka')}", name="aiokafka"
-    ) from missing
 
 
 _REFRESH_PAUSE_S = 0.1  # Java's retry.backoff.ms

@@ -15,10 +15,8 @@ from concurrent.futures import TimeoutError
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kafka_assignors.extras import install
-
 from .core.keys.keyed import preset_named
-from .errors import ClientMissing, ConfigError, NoPartitions, NotAuthorized
+from .errors import ConfigError, NoPartitions, NotAuthorized, needs
 from .partitioners.default import DefaultPartitioner
 from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
 from .partitioners.interface.record import Record
@@ -26,18 +24,11 @@ from .partitioners.key_hash import KeyHashPartitioner
 from .partitioners.random import RandomPartitioner
 from .partitioners.uniform import UniformPartitioner, counting_backlog
 
-try:
+with needs("confluent-kafka", "confluent_kafka", "confluent", __name__):
     from confluent_kafka import KafkaError, KafkaException, Producer
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.error import KeySerializationError, ValueSerializationError
     from confluent_kafka.serialization import MessageField, SerializationContext
-except ModuleNotFoundError as missing:
-    if missing.name is None or missing.name.partition(".")[0] != "confluent_kafka":
-        raise
-    raise ClientMissing(
-        f"kafka_assignors.producers.confluent needs confluent-kafka: {install('confluent')}",
-        name="confluent_kafka",
-    ) from missing
 
 ANY = -1
 """confluent-kafka's value for "no partition" (librdkafka's ``RD_KAFKA_PARTITION_UA``)."""

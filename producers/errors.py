@@ -12,9 +12,11 @@ KafkaAssignorsError (here also ProducersError)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
+from kafka_assignors.extras import install
 
 __all__ = [
     "ClientMissing",
@@ -79,3 +81,14 @@ class ClientMissing(KafkaAssignorsError, ImportError):
 
     That of `kafka_assignors.errors` is for an attribute: no class can be both an AttributeError and an ImportError.
     """
+
+
+@contextmanager
+def needs(client: str, package: str, extra: str, module: str) -> Iterator[None]:
+    """For the imports of a `client`: if its `package` is missing, `ClientMissing` tells how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != package:
+            raise
+        raise ClientMissing(f"{module} needs {client}: {install(extra)}", name=package) from missing

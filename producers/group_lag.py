@@ -15,22 +15,14 @@ from functools import partial
 from typing import Any
 
 from kafka_assignors.connection import Right
-from kafka_assignors.extras import install
 
 from .core.lag import DrainMeter, LagReading
-from .errors import ClientMissing, ConfigError
+from .errors import ConfigError, needs
 
-try:
+with needs("kafka-python", "kafka", "kafka-python", __name__):
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.admin import OffsetSpec
     from kafka.errors import GroupAuthorizationFailedError
-except ModuleNotFoundError as missing:
-    if missing.name is None or missing.name.partition(".")[0] != "kafka":
-        raise
-    raise ClientMissing(
-        f"kafka_assignors.producers.group_lag needs kafka-python: {install('kafka-python')}",
-        name="kafka",
-    ) from missing
 
 log = logging.getLogger(__name__)
 

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_assignors.extras import install
-
 from .batch import partitions_for_keys
 from .core.keys.keyed import check_count, preset_named
-from .errors import ClientMissing, ConfigError, UnknownName
+from .errors import ConfigError, UnknownName, needs
 
-try:
+with needs("pyspark", "pyspark", "spark", __name__):
     from pyspark.sql import Column, DataFrame
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import IntegerType, StructField, StructType
-except ModuleNotFoundError as missing:
-    if missing.name is None or missing.name.partition(".")[0] != "pyspark":
-        raise
-    raise ClientMissing(
-        f"kafka_assignors.producers.spark needs pyspark: {install('spark')}", name="pyspark"
-    ) from missing
 
 
 def partition_column(key: Column | str, n: int, preset: str = "java") -> Column:
