@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,15 @@ def ran(  # where, in what and for how long a program runs
 def python(*words: str | Path, **how: Any) -> subprocess.CompletedProcess[str]:
     """`ran` with this interpreter."""
     return ran(sys.executable, *words, **how)
+
+
+@contextmanager
+def owner(program: str) -> Iterator[tuple[int, list[str]]]:
+    """A Python program that prints a line and waits: its pid, and the words of the line. Killed at the end."""
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            yield process.pid, process.stdout.readline().split()
+        finally:
+            process.kill()

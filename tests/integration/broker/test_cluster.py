@@ -21,7 +21,7 @@ from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import BrokerNotReady
 from tests.support.integration.readback import read
 from tests.support.places import ROOT
-from tests.support.programs import ran
+from tests.support.programs import owner, ran
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -159,15 +159,10 @@ def test_close_leaves_nothing_of_a_paused_node():
 @pytest.mark.long  # long: three more brokers; test_ends.py kills the owner of one, the test above ends a paused one
 def test_sigkill_of_the_owner_leaves_not_even_a_paused_node():
     """SIGKILL runs no handler; the watchdogs end their nodes and remove their folders."""
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    with owner:
-        try:
-            assert owner.stdout is not None
-            left = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
-            folders = [Path(process.cwd()) for process in left]
-            assert len(left) == 2, "a watchdog and a node"
-        finally:
-            owner.kill()
+    with owner(OWNER) as (_, pids):
+        left = [psutil.Process(int(pid)) for pid in pids]
+        folders = [Path(process.cwd()) for process in left]
+        assert len(left) == 2, "a watchdog and a node"
 
     assert psutil.wait_procs(left, timeout=10)[1] == []
     assert [folder for folder in folders if folder.exists()] == []

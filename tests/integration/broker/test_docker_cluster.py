@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -14,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka_assignors.integration.broker.cluster import Cluster, start_cluster
 from kafka_assignors.integration.broker.ready import nodes
 from tests.support.integration.readback import read
-from tests.support.places import ROOT
+from tests.support.programs import owner
 from tests.support.waiting import until
 
 # long: three containers; test_contract.py has one, and test_cluster.py three brokers as processes
@@ -98,14 +96,9 @@ def test_sigkill_of_the_owner_leaves_no_container_and_no_network():
     """SIGKILL runs no handler; the reaper removes even a frozen node, and then the network."""
     import docker
 
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
-        try:
-            assert owner.stdout is not None
-            network, *pids = owner.stdout.readline().split()
-            left = [psutil.Process(int(pid)) for pid in pids]
-            assert len(left) == 2, "a reaper and a node"
-        finally:
-            owner.kill()
+    with owner(OWNER) as (_, (network, *pids)):
+        left = [psutil.Process(int(pid)) for pid in pids]
+        assert len(left) == 2, "a reaper and a node"
 
     assert psutil.wait_procs(left, timeout=15)[1] == []
     with closing(docker.from_env()) as client:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -15,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from kafka_assignors.integration.broker.java import LiveJava
 from kafka_assignors.integration.errors import HarnessError
 from kafka_assignors.producers.core.keys.murmur2 import murmur2
-from tests.support.places import ROOT
+from tests.support.programs import owner
 from tests.support.waiting import finished
 
 OWNER = """
@@ -97,14 +95,10 @@ def test_java_objects_that_outlive_the_jvm_are_collected_in_silence(caplog):
 
 @pytest.mark.slow
 def test_sigkill_of_the_owner_ends_even_a_frozen_jvm():
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT) as owner:
-        try:
-            assert owner.stdout is not None
-            left = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
-            folder = Path(left[1].cwd())
-            left[1].suspend()
-        finally:
-            owner.kill()
+    with owner(OWNER) as (_, pids):
+        left = [psutil.Process(int(pid)) for pid in pids]
+        folder = Path(left[1].cwd())
+        left[1].suspend()
 
     assert psutil.wait_procs(left, timeout=5)[1] == []
     assert not folder.exists()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from tests.support.integration.members import GONE_S, gone
+from tests.support.programs import owner
 
 SUITE = """
 import time
@@ -67,7 +67,7 @@ def test_members_that_wait_for_others_do_not_outlive_their_harness(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """Two are in JoinGroup, which the coordinator answers when the third, that stands still, has lost its session."""
-    program = textwrap.dedent(f"""
+    program = f"""
         import json, os, signal, time
         from pathlib import Path
         from kafka_assignors.integration.members.group import MemberGroup
@@ -83,13 +83,11 @@ def test_members_that_wait_for_others_do_not_outlive_their_harness(
                 time.sleep(0.05)
             print("waiting", flush=True)
             signal.pause()
-    """)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
-        assert harness.stdout is not None
-        assert harness.stdout.readline() == "waiting\n"
-        members = psutil.Process(harness.pid).children(recursive=True)
+    """
+    with owner(program) as (pid, words):
+        assert words == ["waiting"]
+        members = psutil.Process(pid).children(recursive=True)
         assert [member.status() for member in members].count(psutil.STATUS_STOPPED) == 1
-        harness.kill()
     left = psutil.wait_procs(members, timeout=GONE_S)[1]
     try:
         assert [member for member in left if not gone(member.pid)] == []

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import psutil
@@ -22,6 +17,7 @@ from tests.support.histories.story import seal
 from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.java_members import told
 from tests.support.integration.members import GONE_S, gone
+from tests.support.programs import owner
 from tests.support.waiting import until
 
 needs_broker = pytest.mark.broker
@@ -242,7 +238,7 @@ def test_a_java_member_that_cannot_start_is_told_in_its_own_words(
 @needs_broker
 def test_no_java_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
     """The harness gets SIGKILL; a JVM that runs and one that stands still end with it."""
-    program = textwrap.dedent(f"""
+    program = f"""
         import signal
         from pathlib import Path
         from kafka_assignors.integration.members.group import MemberGroup
@@ -253,13 +249,11 @@ def test_no_java_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: 
             group.pause("j2")
             print("stable", flush=True)
             signal.pause()
-    """)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
-        assert harness.stdout is not None
-        assert harness.stdout.readline() == "stable\n"
+    """
+    with owner(program) as (_, words):
+        assert words == ["stable"]
         jvms = sorted({e.pid for e in History.load(tmp_path).events if e.src == "member"})
         assert [psutil.Process(pid).name() for pid in jvms] == ["java", "java"]
         watchdogs = [psutil.Process(pid).ppid() for pid in jvms]
-        os.kill(harness.pid, signal.SIGKILL)
 
     until(lambda: all(gone(pid) for pid in jvms + watchdogs), "the JVMs of a dead harness end", GONE_S)

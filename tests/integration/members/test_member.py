@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +25,7 @@ from kafka_assignors.integration.registry import assignor_named, partitioner_nam
 from kafka_assignors.integration.topics.publish import publish
 from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone, members_of
-from tests.support.programs import ran
+from tests.support.programs import owner, ran
 from tests.support.waiting import finished, until
 
 needs_broker = pytest.mark.broker
@@ -273,7 +272,7 @@ def test_an_exception_inside_the_group_leaves_no_process(
 @needs_broker
 def test_no_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeTopic, tmp_path: Path) -> None:
     """The harness gets SIGKILL; its members notice and end."""
-    program = textwrap.dedent(f"""
+    program = f"""
         import signal
         from pathlib import Path
         from kafka_assignors.integration.members.group import MemberGroup
@@ -283,14 +282,12 @@ def test_no_member_outlives_its_harness(kafka_broker: Broker, kafka_topic: MakeT
             group.wait_stable()
             print("stable", flush=True)
             signal.pause()
-    """)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
-        assert harness.stdout is not None
-        assert harness.stdout.readline() == "stable\n"
+    """
+    with owner(program) as (_, words):
+        assert words == ["stable"]
         pids = members_of(tmp_path)
         assert len(pids) == 2
         assert not any(gone(pid) for pid in pids)
-        os.kill(harness.pid, signal.SIGKILL)
 
     until(lambda: all(gone(pid) for pid in pids), "the members of a dead harness end", GONE_S)
 

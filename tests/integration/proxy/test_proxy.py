@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +25,7 @@ from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.integration.fixtures import MakeTopic
 from tests.support.integration.members import DEADLINE_S, gone
 from tests.support.places import ROOT
+from tests.support.programs import owner
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -186,7 +184,7 @@ def test_what_cannot_be(kafka_broker: Broker, tmp_path: Path) -> None:
 
 
 def test_no_proxy_outlives_its_harness(kafka_broker: Broker, tmp_path: Path) -> None:
-    program = textwrap.dedent(f"""
+    program = f"""
         import signal
         from pathlib import Path
         from kafka_assignors.integration.broker.settings import Route
@@ -194,13 +192,9 @@ def test_no_proxy_outlives_its_harness(kafka_broker: Broker, tmp_path: Path) -> 
         proxy = FaultProxy([Route(*{tuple(kafka_broker.routes[0])})], Path({str(tmp_path)!r}), "run")
         print(proxy._process.pid, flush=True)
         signal.pause()
-    """)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
-        try:
-            assert harness.stdout is not None
-            pid = int(harness.stdout.readline())
-            assert not gone(pid)
-        finally:
-            harness.kill()
+    """
+    with owner(program) as (_, words):
+        pid = int(words[0])
+        assert not gone(pid)
 
     until(lambda: gone(pid), "the proxy of a dead harness ends", DEADLINE_S)

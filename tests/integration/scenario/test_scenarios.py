@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +22,7 @@ from kafka_assignors.integration.scenario.prefix import prefixed
 from kafka_assignors.integration.scenario.runner import run_scenario
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone
 from tests.support.integration.records import read_twice
+from tests.support.programs import owner
 from tests.support.waiting import until
 
 broker = pytest.mark.broker
@@ -145,7 +143,7 @@ def test_no_paused_member_outlives_its_harness(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """The harness gets SIGKILL while a member stands still, which can't notice by itself."""
-    program = textwrap.dedent(f"""
+    program = f"""
         import signal
         from pathlib import Path
         from kafka_assignors.integration.members.group import MemberGroup
@@ -155,16 +153,11 @@ def test_no_paused_member_outlives_its_harness(
             group.pause("m1")
             print("paused", flush=True)
             signal.pause()
-    """)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as harness:
-        try:
-            assert harness.stdout is not None
-            assert harness.stdout.readline() == "paused\n"
-            (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
-            member = psutil.Process(pid)
-            stands_still(member)
-        finally:
-            harness.kill()
+    """
+    with owner(program) as (_, words):
+        assert words == ["paused"]
+        (pid,) = {e.pid for e in History.load(tmp_path).events if e.src == "member"}
+        stands_still(psutil.Process(pid))
 
     until(lambda: gone(pid), "the paused member of a dead harness ends", GONE_S)
 
