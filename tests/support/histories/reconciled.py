@@ -19,66 +19,28 @@ from kafka_assignors.history.broker_group import (
     UNREVOKED,
 )
 from kafka_assignors.history.events import Event, partitions_json
-from kafka_assignors.integration.history import History
-from tests.support.histories.story import adopted_ns
+from tests.support.histories.story import MS, Chronicle, adopted_ns
 
-MS = 1_000_000
 SESSION_MS, HEARTBEAT_MS = 2000, 300
 IDS = {"t": "AAAAAAAAAAAAAAAAAAAAAQ"}
 Ps = Iterable[int]
 
 
-class Reconciled:
+class Reconciled(Chronicle):
     """Events one millisecond apart, of members that read topic ``t``; `epoch` grows with each change.
 
     With a `pattern`, they subscribe to that instead, and `t` need not exist (0 partitions).
     """
 
     def __init__(self, partitions: int = 4, client: str = "confluent-consumer", pattern: str = "") -> None:
-        self.pattern, self.group = pattern, "g"
-        self.events: list[Event] = []
+        super().__init__("g")
+        self.pattern = pattern
         self.partitions, self.client, self.epoch = partitions, client, 0
         self.target: dict[str, set[int]] = {}
         self.held: dict[str, set[int]] = {}
-        self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
         self._read: dict[int, int] = {}
         self._epochs: dict[str, int] = {}  # member -> the epoch of its last current assignment
         self.tell("topics", topics={"t": partitions} if partitions else {})
-
-    @property
-    def history(self) -> History:
-        return History(self.events)
-
-    def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
-        self._now += MS
-        seq = self._seqs.get((src, member), 0)
-        self._seqs[src, member] = seq + 1
-        member_id = f"id-{member}" if member is not None and src == "member" else None
-        client = self.client if src == "member" else None
-        group = None if src == "producer" or kind == "read_back" else self.group
-        self.events.append(
-            Event(
-                kind,
-                "run",
-                src,
-                seq,
-                self._now,
-                self._now,
-                group,
-                member,
-                0,
-                1,
-                member_id,
-                None,
-                client=client,
-                data=data,
-            )
-        )
-        return self.events[-1]
-
-    def wait(self, ms: float) -> Reconciled:
-        self._now += round(ms * MS)
-        return self
 
     def record(self, name: str, member: str | None = None, fields: Mapping[str, Any] | None = None) -> Event:
         details = {} if fields is None else {"fields": dict(fields), "names": {IDS["t"]: "t"}}

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import Self
+
 from kafka_assignors.core import strategies
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.reading import replay
@@ -37,16 +39,62 @@ def seal(path: Path) -> None:
     recording.seal(path.parent, end["run"])
 
 
-class Story:
+class Chronicle:
+    """A group's events one millisecond apart."""
+
+    client: str | None = None
+    """Of the members, as their events have it."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.events: list[Event] = []
+        self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
+
+    @property
+    def history(self) -> History:
+        return History(self.events)
+
+    def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
+        self._now += MS
+        seq = self._seqs.get((src, member), 0)
+        self._seqs[src, member] = seq + 1
+        group = None if src == "producer" or kind == "read_back" else self.group
+        instance_id, incarnation = self._instance(member)
+        member_id, client = None, None
+        if src != "member":
+            instance_id = None
+        elif member is not None:
+            member_id, client = self._id(member), self.client
+        at = self._now
+        event = Event(
+            kind, "run", src, seq, at, at, group, member, incarnation, 1, member_id, instance_id, client, data=data
+        )
+        self.events.append(event)
+        return event
+
+    def wait(self, ms: float) -> Self:
+        """Let time pass."""
+        self._now += round(ms * MS)
+        return self
+
+    def _id(self, name: str) -> str:
+        """The member id of a member."""
+        return f"id-{name}"
+
+    def _instance(self, member: str | None) -> tuple[str | None, int]:
+        """Its instance id and incarnation."""
+        return None, 0
+
+
+class Story(Chronicle):
     """Events one millisecond apart. `round` is a whole rebalance, computed by the product's own strategy."""
 
     def __init__(self, protocol: str = "range", topics: Mapping[str, int] | None = None, group: str = "g") -> None:
-        self.protocol, self.topics, self.group = protocol, dict(topics or {"t": 4, "u": 3}), group
-        self.events: list[Event] = []
+        super().__init__(group)
+        self.protocol, self.topics = protocol, dict(topics or {"t": 4, "u": 3})
         self.held: dict[str, set[TopicPartition]] = {}
         self.generation = 0
         self._claims: dict[str, tuple[set[TopicPartition], int]] = {}
-        self._now, self._seqs = 0, dict[tuple[str, str | None], int]()
         self._offsets: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
         self._position: dict[tuple[str, tuple[str, int]], int] = {}  # member, topic-partition -> next offset
@@ -55,10 +103,6 @@ class Story:
         self._ids = 0
         self._joined_again: dict[str, int] = {}
         self._adopted: dict[str, int] = {}  # member -> the generation that it is in
-
-    @property
-    def history(self) -> History:
-        return History(self.events)
 
     @property
     def adopted_ns(self) -> int:
@@ -77,38 +121,6 @@ class Story:
             path.write_text("".join(lines), "utf-8")
             seal(path)
         return folder
-
-    def tell(self, kind: str, src: str = "harness", member: str | None = None, **data: Any) -> Event:
-        self._now += MS
-        seq = self._seqs.get((src, member), 0)
-        self._seqs[src, member] = seq + 1
-        group = None if src == "producer" or kind == "read_back" else self.group
-        instance, incarnation = self._instances.get(member or "", (None, 0))
-        member_id = self._id(member) if member is not None and src == "member" else None
-        instance_id = instance if src == "member" else None
-        self.events.append(
-            Event(
-                kind,
-                "run",
-                src,
-                seq,
-                self._now,
-                self._now,
-                group,
-                member,
-                incarnation,
-                1,
-                member_id,
-                instance_id,
-                data=data,
-            )
-        )
-        return self.events[-1]
-
-    def wait(self, ms: float) -> Story:
-        """Let time pass."""
-        self._now += round(ms * MS)
-        return self
 
     def start(self, *members: str, assignors: Sequence[str] | None = None, static: bool = False) -> Story:
         names = list(assignors or [self.protocol])
@@ -300,7 +312,7 @@ class Story:
         self.tell("assign_end", "member", leader, duration_us=100, **view)
         answer = replay(
             self.protocol,
-            [(self._id(m), self._instances.get(m, (None, 0))[0], bytes_of[m]) for m in members],
+            [(self._id(m), self._instance(m)[0], bytes_of[m]) for m in members],
             self.topics,
         )
         assigned = {
@@ -332,6 +344,9 @@ class Story:
             return encode_subscription(Subscription(tuple(self.topics), user_data, owned, generation))
         data = claiming(tuple(sorted(owned)), generation)
         return encode_subscription(Subscription(tuple(self.topics), data))
+
+    def _instance(self, member: str | None) -> tuple[str | None, int]:
+        return self._instances.get(member or "", (None, 0))
 
     def _id(self, name: str) -> str:
         incarnation = self._instances.get(name, ("", 0))[1]
