@@ -25,6 +25,7 @@ from kafka_assignors.core.sticky.objective import Objective
 from kafka_assignors.core.sticky.racks import position_costs
 from kafka_assignors.core.wire import bulk, compact, userdata
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from tests.support.assignors.hostile import varint
 from tests.support.work import lines
 
 LINES = 2_000_000
@@ -33,15 +34,6 @@ BYTES = 100_000_000
 MOST_FACTS = 100
 TOPICS = {f"orders-{i}": 64 for i in range(8)}
 NAMES = tuple(TOPICS)
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while True:
-        out.append(value & 0x7F | (0x80 if value > 0x7F else 0))
-        value >>= 7
-        if not value:
-            return bytes(out)
 
 
 def packed(text: bytes, numbers: bytes) -> bytes:

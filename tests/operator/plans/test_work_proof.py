@@ -36,15 +36,20 @@ def made(state: bool) -> Plan:
     return plan(GROUP, "weighted", weights=WEIGHTS, max_work=CAPS, **options)
 
 
+def loaded(state: bool = True) -> tuple[Plan, Any]:
+    """A plan, and what it says of the work."""
+    decision = made(state)
+    assert decision.load is not None
+    return decision, decision.load
+
+
 def laws(decision: Plan, state: dict[tuple[str, int], float] | None) -> set[str]:
     return {each.law for each in check(GROUP, WEIGHTS, {}, decision, None, CAPS, state)}
 
 
 @pytest.mark.parametrize("state", [False, True])
 def test_a_true_plan_is_proven(state: bool) -> None:
-    decision = made(state)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded(state)
     assert load.remote is not None
     assert len(load.frontier) > 2
     assert laws(decision, STATE if state else None) == set()
@@ -101,9 +106,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_false_claim_is_named(damage: str) -> None:
     law, change = DAMAGES[damage]
-    decision = made(state=True)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded()
     assert law in laws(replace(decision, load=replace(load, **change(load))), STATE)
 
 
@@ -117,9 +120,7 @@ def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_solver")
 def test_without_a_solver_a_false_claim_is_named_or_told_as_not_proven(damage: str) -> None:
     law, change = DAMAGES[damage]
-    decision = made(state=True)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded()
     assert {law, SOLVER} & laws(replace(decision, load=replace(load, **change(load))), STATE)
 
 
@@ -133,9 +134,7 @@ NEED_A_SOLVER = {
 @pytest.mark.parametrize("damage", NEED_A_SOLVER)
 @pytest.mark.usefixtures("no_solver")
 def test_what_only_a_solver_proves_names_the_claim_and_the_extra(damage: str) -> None:
-    decision = made(state=True)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded()
     damaged = replace(decision, load=replace(load, **DAMAGES[damage][1](load)))
     breaches = check(GROUP, WEIGHTS, {}, damaged, None, CAPS, STATE)
     text = f"{NEED_A_SOLVER[damage]} is not proven: only a solver can check it; run: {install('solver')}"
@@ -169,9 +168,7 @@ def test_a_saved_plan_is_explained_with_what_could_not_be_checked_and_a_false_on
 
 
 def test_a_limit_below_every_partition_is_named() -> None:
-    decision = made(state=True)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded()
     assert "limit" in laws(replace(decision, load=replace(load, limit=0.5, least_moves=load.least_moves + 9)), STATE)
 
 
@@ -183,9 +180,7 @@ def test_a_cap_that_is_not_kept_is_named() -> None:
 
 def test_least_costs_beyond_counting_are_tried_in_a_small_group() -> None:
     """Counting allows parts of partitions, so only trying every assignment proves the least cost."""
-    decision = made(state=True)
-    load = decision.load
-    assert load is not None
+    decision, load = loaded()
     assert load.state is not None
     assert load.state[0] == pytest.approx(load.state[1], rel=1e-3)
     assert laws(decision, STATE) == set()

@@ -86,7 +86,7 @@ def _many(random: Random) -> int:
     return random.choice([0, 1, 1, 2, 3, 8]) if random.random() < 0.99 else int(10 ** random.uniform(1, 4.7))
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     out = bytearray()
     while True:
         out.append(value & 0x7F | (0x80 if value > 0x7F else 0))
@@ -100,9 +100,9 @@ def _numbers(random: Random, topics: int) -> bytes:
     out = bytearray()
     for _ in range(max(0, topics + random.choice([0, 0, 0, 0, 1, -1]))):
         runs = _many(random) if topics < 9 else random.choice([0, 1, 1, 2])
-        out += _varint(random.choice([runs, runs, runs, 2**34, runs + 1]))
+        out += varint(random.choice([runs, runs, runs, 2**34, runs + 1]))
         pairs = [
-            _varint(random.choice([0, 0, 1, 5, 2**31, 2**35])) + _varint(random.choice([0, 0, 1, 9, 2**23, 2**34]))
+            varint(random.choice([0, 0, 1, 5, 2**31, 2**35])) + varint(random.choice([0, 0, 1, 9, 2**23, 2**34]))
             for _ in range(min(runs, 8))
         ]
         out += b"".join(pairs) * max(1, runs // 8)
@@ -130,7 +130,7 @@ def _of_compact(random: Random, options_text: bytes) -> bytes:
     """User data of `compact`, with a right checksum."""
     text, topics = _text(random, [random.choice([None, "r1", 7]), random.choice([None, "i"])])
     size = random.choice([len(text)] * 9 + [2**31])
-    content = size.to_bytes(4, "big") + text + _varint(random.choice([0, 1, 4, 2**31])) + _numbers(random, topics)
+    content = size.to_bytes(4, "big") + text + varint(random.choice([0, 1, 4, 2**31])) + _numbers(random, topics)
     body = _deflated(random, content)
     rest = len(options_text).to_bytes(2, "big") + options_text + body if options_text else body
     return bytes([2 if options_text else 1]) + zlib.crc32(rest).to_bytes(4, "big") + rest
@@ -144,10 +144,10 @@ def _weights(random: Random, head: bytes) -> bytes:
     codes = 0
     for _ in range(topics):
         runs = random.choice([0, 1, 1, 2])
-        numbers += _varint(runs)
+        numbers += varint(runs)
         for _ in range(runs):
             length = random.choice([1, 2, 3, 6, 9, 2**20]) if random.random() < 0.02 else random.choice([1, 3, 6])
-            numbers += _varint(random.choice([0, 0, 1])) + _varint(length - 1)
+            numbers += varint(random.choice([0, 0, 1])) + varint(length - 1)
             codes += length
     size = random.choice([len(text)] * 19 + [2**31])
     drawn = (random.randbytes(min(codes, 4096)) * (codes // 4096 + 1))[:codes]  # megabytes of chance take long to pack

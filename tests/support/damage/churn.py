@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kafka_assignors.core.wire.protocol import Subscription, encode_subscription
+from tests.support.damage.laws import first_row, set_
+from tests.support.damage.laws import swapped as swap
 from tests.support.histories.story import Story
 
 
@@ -33,28 +35,6 @@ def give_nobody(topic: str, partition: int) -> Callable[[dict[str, Any]], None]:
 def subscribe_to_t_alone(data: dict[str, Any]) -> None:
     only_t = encode_subscription(Subscription(("t",))).hex()
     data["members"] = [{**m, "subscription": only_t} if m["client_id"] == "a" else m for m in data["members"]]
-
-
-def swap(data: dict[str, Any]) -> None:
-    """Two members get each other's partitions: sound, yet not what the strategy computes."""
-    one, other, *rest = data["members"]
-    data["members"] = [
-        {**one, "assigned": other["assigned"]}, {**other, "assigned": one["assigned"]}, *rest
-    ]  # fmt: skip
-
-
-def set_(**fields: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda data: data.update(fields)
-
-
-def without_last_consumed(data: dict[str, Any]) -> None:
-    first, *rest = data["offsets"]
-    data["offsets"] = [{**first, "last": first["last"] - 1, "count": first["count"] - 1}, *rest]
-
-
-def without_first_consumed(data: dict[str, Any]) -> None:
-    first, *rest = data["offsets"]
-    data["offsets"] = [{**first, "first": first["first"] + 1, "count": first["count"] - 1}, *rest]
 
 
 def with_a_hole(data: dict[str, Any]) -> None:
@@ -97,8 +77,8 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
         s.change("start", set_(assignors=["other", s.protocol]), member=m) for m in "abcd"][-1]),
     "two assignments are swapped": ("A1", lambda s: s.change("generation_committed", swap)),
     "the leader saw fewer partitions": ("A1", lambda s: s.change("assign_begin", set_(topics={"t": 3, "u": 3}))),
-    "the last record wasn't consumed": ("C3", lambda s: s.change("consume", without_last_consumed)),
-    "the first record wasn't consumed": ("C3", lambda s: s.change("consume", without_first_consumed)),
+    "the last record wasn't consumed": ("C3", lambda s: s.change("consume", first_row(last=-1, count=-1))),
+    "the first record wasn't consumed": ("C3", lambda s: s.change("consume", first_row(first=1, count=-1))),
     "a record in between wasn't consumed": ("C3", lambda s: s.change("consume", with_a_hole)),
     "a member consumed nothing": ("C3", lambda s: s.drop("consume")),
     "the partitioner said otherwise": ("K1", lambda s: s.change("ack", set_(predicted=99), nth=7)),

@@ -43,6 +43,7 @@ def with_a_hole(data: dict[str, Any]) -> None:
 
 
 def swapped(data: dict[str, Any]) -> None:
+    """Two members get each other's partitions: sound, yet not what the strategy computes."""
     one, other, *rest = data["members"]
     data["members"] = [{**one, "assigned": other["assigned"]}, {**other, "assigned": one["assigned"]}, *rest]
 

@@ -12,6 +12,7 @@ from kafka_assignors.history.events import Event
 from tests.support.damage import shifted
 from tests.support.damage.laws import bounced, swapped
 from tests.support.histories import stories as told
+from tests.support.histories.requests import rested
 from tests.support.histories.story import MS, POLL_MS, SESSION_MS, Story
 from tests.support.histories.truncation import LOST, before, read_back, truncate
 
@@ -27,12 +28,6 @@ def at_ns(story: Story, event: Event, mono_ns: int) -> Story:
 
 def last(story: Story, kind: str, member: str | None = None) -> Event:
     return next(e for e in reversed(story.events) if e.kind == kind and member in (None, e.member))
-
-
-def rested(story: Story) -> Story:
-    """The harness sees the group at rest in its last generation."""
-    story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=story.adopted_ns)
-    return story
 
 
 def nobody_left() -> Story:

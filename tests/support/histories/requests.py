@@ -53,6 +53,7 @@ def joined(extra: int, *members: str) -> Story:
 
 
 def rested(story: Story) -> Story:
+    """The harness sees the group at rest in its last generation."""
     story.tell("step", name="stable", generation=story.generation, topics=story.topics, adopted_ns=story.adopted_ns)
     return story
 
