@@ -116,6 +116,10 @@ DEFAULT_BEAT_MS = 3000
 """Default of ``heartbeat.interval.ms`` in Kafka and in every client of classic groups."""
 _SESSION_MS, _GAP_MS = 9000, 16_000
 """The shortest session for that heartbeat interval, and that session plus the time to join."""
+_AS_BY_DEFAULT: Mapping[str, Any] = {
+    "session_timeout_ms": 45_000, "heartbeat_interval_ms": DEFAULT_BEAT_MS, "gap_ms": _GAP_MS,
+}  # fmt: skip
+"""Times of members at their clients' defaults; they leave, so that no session has to end."""
 STEP_S = 40.0
 """Default limit in seconds for a group to become stable after a step."""
 DEMO_TOPICS: Mapping[str, int] = {"orders": 12, "payments": 6, "audit": 3}
@@ -244,9 +248,7 @@ _SCENARIOS = (
         "Each of five members is replaced under load: the new process joins, the old one hands its partitions over.",
         replacing(_ROLLED_FIVE),
         topics={"orders": 30},  # Java's VerifiableConsumer takes one topic
-        session_timeout_ms=45_000,
-        heartbeat_interval_ms=DEFAULT_BEAT_MS,
-        gap_ms=_GAP_MS,
+        **_AS_BY_DEFAULT,
         require=("C3", "O4"),
     ),
     Scenario(
@@ -254,9 +256,7 @@ _SCENARIOS = (
         "An autoscaler under load: three members, then eight, then three, one at a time.",
         tuple(scaling(SIZES, GRACE_S)),
         topics={"orders": 24},  # Java's VerifiableConsumer takes one topic
-        session_timeout_ms=45_000,
-        heartbeat_interval_ms=DEFAULT_BEAT_MS,
-        gap_ms=_GAP_MS,
+        **_AS_BY_DEFAULT,
         require=("C3", "O4"),
     ),
     Scenario(
@@ -264,9 +264,7 @@ _SCENARIOS = (
         "Each of five static members is replaced under load, one after the other, within its session.",
         _restarting(),
         topics={"orders": 30},
-        session_timeout_ms=45_000,
-        heartbeat_interval_ms=DEFAULT_BEAT_MS,
-        gap_ms=_GAP_MS,
+        **_AS_BY_DEFAULT,
         require=("C3", "S1"),
     ),
     Scenario(

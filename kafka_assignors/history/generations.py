@@ -169,7 +169,7 @@ def _of_body(group: str, body: GenerationCommittedBody, ts_ms: int, mono_ns: int
         CommittedMember(
             member.member_id, member.instance_id, member.client_id, "",
             member.rebalance_timeout_ms or 0, member.session_timeout_ms or 0,
-            _bytes(member.subscription), _bytes(member.assignment),
+            bytes_of(member.subscription), bytes_of(member.assignment),
         )
         for member in body.members
     )  # fmt: skip
@@ -180,7 +180,8 @@ def _of_body(group: str, body: GenerationCommittedBody, ts_ms: int, mono_ns: int
     return _generation(Logged(ts_ms, value, mono_ns), value, assignments)
 
 
-def _bytes(text: str) -> bytes:
+def bytes_of(text: str) -> bytes:
+    """What an event has in hexadecimal digits; nothing, if they are none."""
     try:
         return bytes.fromhex(text)
     except ValueError:

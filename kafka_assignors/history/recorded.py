@@ -19,7 +19,7 @@ from .causes import CUT, Cause
 from .coordinator_log import CommittedMember, GroupCommitted
 from .events import Event, is_of
 from .events.bodies import AssignEndBody, ErrorBody, GenerationBody, MemberRow, StopBody
-from .generations import GroupGeneration, Logged, add
+from .generations import GroupGeneration, Logged, add, bytes_of
 from .rebalances import Rebalance, of_generations, rounds_of
 
 SKEW_MS = 2_000
@@ -291,7 +291,7 @@ class _MemberLife:
         return CommittedMember(
             row.member_id, row.instance_id, client.client_id, _HIDDEN + row.member_id if own is None else own.host,
             client.rebalance_timeout_ms or -1, client.session_timeout_ms or -1,
-            _bytes(row.subscription), _bytes(row.assignment),
+            bytes_of(row.subscription), bytes_of(row.assignment),
         )  # fmt: skip
 
 
@@ -378,10 +378,3 @@ def _with_unknown(rebalance: Rebalance, partial: GroupGeneration | None) -> Reba
     unknown = Cause("unknown", leader, detail="it leads and doesn't record: others that don't may have come or gone")
     causes = [*(cause for cause in causes if cause.kind not in _FROM_COUNTS), unknown]
     return replace(rebalance, causes=tuple(causes))
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""

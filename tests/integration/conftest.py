@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.integration.broker import Broker
+from kafka_assignors.integration.broker.cluster import Cluster
 from kafka_assignors.integration.members.group import MemberGroup
 
 
@@ -39,3 +40,10 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
+    """The session's cluster, whole again afterwards."""
+    yield kafka_cluster
+    kafka_cluster.restore()

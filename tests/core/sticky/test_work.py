@@ -15,6 +15,7 @@ from kafka_assignors.core.sticky.objective import GOALS, Objective
 from kafka_assignors.core.sticky.racks import position_costs
 from kafka_assignors.operator.plans.certificate import bound, score
 from kafka_assignors.operator.plans.prices import certify
+from tests.core.sticky.test_flow import worth
 
 NESTED = Shape(partitions=3000, members=120, topics=60, sets="nested", varieties=60, racks=6, seed=5)
 BUNDLES = Shape(
@@ -64,18 +65,6 @@ def test_the_network_of_bundles_on_racks_grows_with_classes_plus_pairs(monkeypat
     assert len(classes.size) > 300
     members = len(classes.kind)
     assert 0 < max(seen) <= classes.cost.shape[1] * len(classes.size) + 4 * pairs + held + members
-
-
-def worth(problem, units):
-    """Loads squared, cost and units kept of a solution, which gives everything to members that may have it."""
-    classes = problem.classes
-    given = np.zeros((len(classes.size), len(classes.kind)), np.int64)
-    np.add.at(given, problem.cells[:2], units.kept)
-    np.add.at(given, units.dealt[:2], units.dealt[2])
-    assert (given.sum(axis=1) == classes.size).all()
-    assert not given[~classes.may()[classes.readers][:, classes.kind]].any()
-    racks = int((given * classes.cost[:, classes.rack[classes.kind]]).sum())
-    return int((given.sum(axis=0) ** 2).sum()), racks, int(units.kept.sum())
 
 
 def problems(count=60):

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from kafka_assignors.errors import ConfigError
-from kafka_assignors.integration.broker.cluster import Cluster, Node, start_cluster
+from kafka_assignors.integration.broker.cluster import Node, start_cluster
 from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import BrokerNotReady
 from tests.support.integration.readback import read
@@ -42,13 +41,6 @@ def partitions(node: Node, topic: str) -> list[dict[str, Any]]:
     with closing(KafkaAdminClient(bootstrap_servers=node.bootstrap)) as admin:
         (found,) = admin.describe_topics([topic])
     return sorted(found["partitions"], key=lambda p: p["partition_index"])
-
-
-@pytest.fixture
-def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
-    """The session's cluster, whole again afterwards."""
-    yield kafka_cluster
-    kafka_cluster.restore()
 
 
 def test_every_node_names_all_three_with_their_racks(cluster):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,13 +25,6 @@ from kafka_assignors.integration.scenario.outages import MISSED, Outages
 from kafka_assignors.integration.scenario.runner import run_scenario
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture
-def cluster(kafka_cluster: Cluster) -> Iterator[Cluster]:
-    """The session's cluster, whole again afterwards."""
-    yield kafka_cluster
-    kafka_cluster.restore()
 
 
 def own(what: Scenario, folder: Path) -> Scenario:
