@@ -297,6 +297,13 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         return {member_id: Assigned(data) for member_id, data in assigned.items()}
 
 
+class WithoutOptions(Assignor):
+    """An assignor whose strategy has no options."""
+
+    def __init__(self, *, rack: str | None = None) -> None:
+        super().__init__(rack=rack)
+
+
 class Cooperative(Assignor):
     """An assignor whose members may keep their partitions during a rebalance.
 

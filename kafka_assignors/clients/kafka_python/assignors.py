@@ -21,27 +21,21 @@ from ...core.declaration import MemberOptions
 from ...core.sticky import GOALS, Matrix, objective
 from ...errors import UnknownName
 from .adapter import PROTOCOLS as PROTOCOLS  # noqa: PLC0414 (exported)
-from .adapter import Cooperative
+from .adapter import Cooperative, WithoutOptions
 
 
-class RangeAssignor(Assignor):
+class RangeAssignor(WithoutOptions):
     """``range``: see `kafka_assignors.core.stateless.range.assign`."""
 
     name = "range"
     _java = MemberOptions
 
-    def __init__(self, *, rack: str | None = None) -> None:
-        super().__init__(rack=rack)
 
-
-class RoundRobinAssignor(Assignor):
+class RoundRobinAssignor(WithoutOptions):
     """``roundrobin``: see `kafka_assignors.core.stateless.roundrobin.assign`."""
 
     name = "roundrobin"
     _java = MemberOptions
-
-    def __init__(self, *, rack: str | None = None) -> None:
-        super().__init__(rack=rack)
 
 
 class _Sticky(Assignor):

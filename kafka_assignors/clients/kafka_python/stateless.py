@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...core.stateless import consistent, rocketmq
-from .adapter import Assignor
+from .adapter import Assignor, WithoutOptions
 
 
-class MetaqDefaultAssignor(Assignor):
+class MetaqDefaultAssignor(WithoutOptions):
     """``metaq-default``: see `kafka_assignors.core.stateless.metaq.default`."""
 
     name = "metaq-default"
-
-    def __init__(self, *, rack: str | None = None) -> None:
-        super().__init__(rack=rack)
 
 
 class MetaqConsistentHashAssignor(Assignor):
@@ -39,22 +36,16 @@ class MetaqConsistentHashAssignor(Assignor):
         super().__init__(rack=rack, broker_id=broker_id)
 
 
-class AverageAssignor(Assignor):
+class AverageAssignor(WithoutOptions):
     """``average``: see `kafka_assignors.core.stateless.rocketmq.average`."""
 
     name = "average"
 
-    def __init__(self, *, rack: str | None = None) -> None:
-        super().__init__(rack=rack)
 
-
-class AverageByCircleAssignor(Assignor):
+class AverageByCircleAssignor(WithoutOptions):
     """``average-by-circle``: see `kafka_assignors.core.stateless.rocketmq.average_by_circle`."""
 
     name = "average-by-circle"
-
-    def __init__(self, *, rack: str | None = None) -> None:
-        super().__init__(rack=rack)
 
 
 class RocketmqConsistentHashAssignor(Assignor):
