@@ -39,7 +39,7 @@ from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
 from tests.support.places import ROOT
-from tests.support.programs import ran
+from tests.support.programs import ran, running
 
 ENDS_S, JOINS_S = 540, 60
 
@@ -126,20 +126,16 @@ def start(
 @pytest.mark.broker
 def test_up_secure_names_a_file_that_gets_a_client_in():
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--secure"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
-        try:
-            assert started.stdout is not None
-            told = started.stdout.readline()
-            assert "--config " in told, told
-            config = Path(told.partition("--config ")[2].split()[0])
-            connection = read_connection(config=config)
-            assert connection.password not in told
-            assert config.stat().st_mode & 0o077 == 0
-            assert len(brokers(connection)) == 1
-            started.send_signal(signal.SIGINT)
-            assert started.wait(60) == 130
-        finally:
-            started.terminate()
+    with running(*command) as (started, lines):
+        told = lines.readline()
+        assert "--config " in told, told
+        config = Path(told.partition("--config ")[2].split()[0])
+        connection = read_connection(config=config)
+        assert connection.password not in told
+        assert config.stat().st_mode & 0o077 == 0
+        assert len(brokers(connection)) == 1
+        started.send_signal(signal.SIGINT)
+        assert started.wait(60) == 130
     assert not config.exists()
 
 

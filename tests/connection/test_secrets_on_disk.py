@@ -16,6 +16,7 @@ from kafka_assignors.connection import settings as connection_settings
 from kafka_assignors.integration.broker.secured import Secured
 from tests.connection.test_commands import kept_by
 from tests.support.places import ROOT
+from tests.support.programs import running
 from tests.support.waiting import until
 
 GROUP = """
@@ -73,20 +74,15 @@ def test_a_group_on_a_secured_cluster_writes_no_secret_to_disk(secured: Secured,
 def test_the_file_of_up_goes_with_it(how: signal.Signals, tmp_path: Path) -> None:
     """It is for the user's other clients, who have to open it."""
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--secure"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as started:
-        try:
-            assert started.stdout is not None
-            told = started.stdout.readline()
-            config = Path(told.partition("--config ")[2].split()[0])
-            assert config.is_relative_to(tmp_path)
-            assert config.stat().st_mode & 0o077 == config.parent.stat().st_mode & 0o077 == 0
-            assert read_connection(config=config).password
-            others = [path for path in tmp_path.rglob("*.properties") if path.stat().st_mode & 0o077]
-            started.send_signal(how)
-            assert started.wait(60) == (-how if how == signal.SIGKILL else 130)
-        finally:
-            started.terminate()
+    with running(*command, TMPDIR=str(tmp_path)) as (started, lines):
+        told = lines.readline()
+        config = Path(told.partition("--config ")[2].split()[0])
+        assert config.is_relative_to(tmp_path)
+        assert config.stat().st_mode & 0o077 == config.parent.stat().st_mode & 0o077 == 0
+        assert read_connection(config=config).password
+        others = [path for path in tmp_path.rglob("*.properties") if path.stat().st_mode & 0o077]
+        started.send_signal(how)
+        assert started.wait(60) == (-how if how == signal.SIGKILL else 130)
     until(lambda: not [*tmp_path.iterdir()], "nothing of it is left", 10)
     assert [path.name for path in others if "server" in path.name] == []
 

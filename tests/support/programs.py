@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.support.places import ROOT
 
@@ -45,12 +46,24 @@ def python(*words: str | Path, **how: Any) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
+def running(
+    *command: str | Path, end: signal.Signals = signal.SIGTERM, **more: str
+) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A program and what it prints. If it still runs at the end it gets the signal `end`; in any case it is waited for.
+
+    Args:
+        **more: Variables beside those of this process.
+    """
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **more}) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout
+        finally:
+            process.send_signal(end)
+
+
+@contextmanager
 def owner(program: str) -> Iterator[tuple[int, list[str]]]:
     """A Python program that prints a line and waits: its pid, and the words of the line. Killed at the end."""
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        try:
-            assert process.stdout is not None
-            yield process.pid, process.stdout.readline().split()
-        finally:
-            process.kill()
+    with running(sys.executable, "-c", textwrap.dedent(program), end=signal.SIGKILL) as (process, lines):
+        yield process.pid, lines.readline().split()

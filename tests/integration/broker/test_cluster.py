@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -19,8 +18,7 @@ from kafka_assignors.integration.broker.cluster import Node, start_cluster
 from kafka_assignors.integration.broker.ready import nodes
 from kafka_assignors.integration.errors import BrokerNotReady
 from tests.support.integration.readback import read
-from tests.support.places import ROOT
-from tests.support.programs import owner, ran
+from tests.support.programs import owner, ran, running
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -184,18 +182,14 @@ def test_an_unknown_node_is_named_with_the_known_ones(kafka_cluster):
 @pytest.mark.long
 def test_up_with_nodes_is_a_cluster_that_ends_with_ctrl_c():
     command = [sys.executable, "-u", "-m", "kafka_assignors.integration", "up", "--nodes", "2", "--backend", "shared"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as up:
-        try:
-            assert up.stdout is not None
-            line = up.stdout.readline()
-            children = psutil.Process(up.pid).children(recursive=True)
-            addresses = re.findall(r"127\.0\.0\.1:\d+", line)
-            assert "racks a, b" in line
-            assert [n.rack for n in sorted(nodes(addresses[0]), key=lambda n: n.node_id)] == ["a", "b"]
-            up.send_signal(signal.SIGINT)
-            assert up.wait(30) == 130
-        finally:
-            up.kill()
+    with running(*command) as (up, lines):
+        line = lines.readline()
+        children = psutil.Process(up.pid).children(recursive=True)
+        addresses = re.findall(r"127\.0\.0\.1:\d+", line)
+        assert "racks a, b" in line
+        assert [n.rack for n in sorted(nodes(addresses[0]), key=lambda n: n.node_id)] == ["a", "b"]
+        up.send_signal(signal.SIGINT)
+        assert up.wait(30) == 130
     assert psutil.wait_procs(children, timeout=5)[1] == []
 
 

@@ -20,8 +20,7 @@ from kafka_assignors.integration.scenario import DEMO_TOPICS
 from tests.support.footprint import footprint
 from tests.support.forked import run
 from tests.support.integration.commands import integration, spawn
-from tests.support.places import ROOT
-from tests.support.programs import python
+from tests.support.programs import python, running
 
 pytestmark = pytest.mark.broker
 THEIRS = {**DEMO_TOPICS, "audit": 5, "rebalances": 1, "coming-a": 1}
@@ -245,8 +244,7 @@ def test_commands_that_read_leave_no_trace(unchanged: Broker) -> None:
     for command, code in commands:
         done = run(*command, timeout_s=60)
         assert done.returncode == code, (command, done.stdout + done.stderr)
-    exporter = [sys.executable, "-m", "kafka_assignors", "exporter", "billing", "nobody", "--port", "0", *where]
-    with subprocess.Popen(exporter, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert "serving" in process.stdout.readline()
-        process.terminate()
+    exporter = ("exporter", "billing", "nobody", "--port", "0", *where)
+    with running(sys.executable, "-m", "kafka_assignors", *exporter) as (process, lines):
+        assert "serving" in lines.readline()
     assert process.returncode == 130

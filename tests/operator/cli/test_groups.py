@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 import uuid
@@ -24,7 +23,7 @@ from kafka_assignors.operator.live.overview import chosen, rebalanced_ms
 from kafka_assignors.operator.live.silence import Silent
 from tests.support.cli import answered, cli, valid
 from tests.support.live.log import LogStory
-from tests.support.places import ROOT
+from tests.support.programs import running
 
 
 def test_which_groups_are_meant() -> None:
@@ -113,15 +112,9 @@ def test_a_classic_a_broker_assigned_and_an_empty_group(
         watched = cli("watch", f"{mark}*", "--once", "--json", "-b", kafka_broker.bootstrap)
         views = [valid("watch", json.loads(line)) for line in watched.stdout.splitlines()]
         every = cli("watch", "--once", "--json", "-b", kafka_broker.bootstrap)
-        exported = [sys.executable, "-m", "kafka_assignors", "exporter", f"{mark}*", f"{mark}-later", "--port", "0"]
-        with subprocess.Popen(
-            [*exported, "-b", kafka_broker.bootstrap, "--json"], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        ) as exporter:
-            assert exporter.stdout is not None
-            try:
-                serves = json.loads(exporter.stdout.readline())
-            finally:
-                exporter.terminate()
+        exported = ("exporter", f"{mark}*", f"{mark}-later", "--port", "0", "-b", kafka_broker.bootstrap, "--json")
+        with running(sys.executable, "-m", "kafka_assignors", *exported) as (_, lines_of_exporter):
+            serves = json.loads(lines_of_exporter.readline())
 
     assert told.keys() == {"classic", "broker", "empty"}
     assert {each["group"]: len(each["members"]) for each in views} == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 import uuid
@@ -21,7 +20,7 @@ from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.topics import Topics
 from kafka_assignors.operator.cli.app import main
 from tests.support.cli import answered, cli, valid, without_progress
-from tests.support.places import ROOT
+from tests.support.programs import running
 
 WATCHED_S = 60
 
@@ -100,30 +99,24 @@ def test_watch_tells_rebalances_as_they_come_and_silent_members(
         while not consumer.assignment():
             assert time.monotonic() < deadline, "no assignment"
             consumer.poll(timeout_ms=100)
-        with subprocess.Popen(
-            [sys.executable, "-m", "kafka_assignors", *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        ) as watch:
-            assert watch.stdout is not None
-            try:
-                lines = (valid("watch", json.loads(line)) for line in watch.stdout)
-                assert {next(lines)["group"], next(lines)["group"]} == {live_group.group, silent}
-                live_group.start("m2", [topic], ["cooperative-sticky"])
-                live_group.wait_stable()
-                told: list[dict[str, Any]] = []
-                quiet: list[dict[str, Any]] = []
-                deadline = time.monotonic() + WATCHED_S
-                while not (told and quiet):
-                    assert time.monotonic() < deadline, (told, quiet)
-                    producer.send(topic, b"x", partition=0)
-                    consumer.poll(timeout_ms=100)
-                    view = next(lines)
-                    assert view["log_read"] is True
-                    if view["group"] == silent:
-                        quiet += view["silent"]
-                    else:
-                        told += view["rebalances"]
-            finally:
-                watch.terminate()
+        with running(sys.executable, "-m", "kafka_assignors", *arguments) as (watch, printed):
+            lines = (valid("watch", json.loads(line)) for line in printed)
+            assert {next(lines)["group"], next(lines)["group"]} == {live_group.group, silent}
+            live_group.start("m2", [topic], ["cooperative-sticky"])
+            live_group.wait_stable()
+            told: list[dict[str, Any]] = []
+            quiet: list[dict[str, Any]] = []
+            deadline = time.monotonic() + WATCHED_S
+            while not (told and quiet):
+                assert time.monotonic() < deadline, (told, quiet)
+                producer.send(topic, b"x", partition=0)
+                consumer.poll(timeout_ms=100)
+                view = next(lines)
+                assert view["log_read"] is True
+                if view["group"] == silent:
+                    quiet += view["silent"]
+                else:
+                    told += view["rebalances"]
         assert watch.returncode == 130
     assert kinds(told[0]) == [("joined", "m2")]
     assert told[0]["generations"][0] > before

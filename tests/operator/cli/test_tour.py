@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import signal
-import subprocess
 import sys
 import uuid
 from collections.abc import Collection, Iterator
@@ -26,7 +25,7 @@ from kafka_assignors.operator.cli.serving.exporter import PREFIX
 from tests.support.cli import answered, cli, commands, valid
 from tests.support.integration.fixtures import MakeTopic
 from tests.support.live.exporting import exporting, scraped
-from tests.support.places import ROOT
+from tests.support.programs import running
 
 PARTITIONS = 6
 ON_A_GROUP = (
@@ -190,20 +189,15 @@ def test_a_run_is_reported(
 def test_a_cluster_to_play_with_and_its_demo(tmp_path: Path) -> None:
     """`up` prints how to reach its brokers; the demo plays there when it may; Ctrl-C ends it."""
     command = [sys.executable, "-u", "-m", "kafka_assignors", "up", "--nodes", "3", "--topic", "orders:6", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        try:
-            assert process.stdout is not None
-            told = valid("up", json.loads(process.stdout.readline()))
-            bootstrap = told["bootstrap"]
-            assert (told["nodes"], told["topics"], told["secured"]) == (3, {"orders": 6}, None)
-            known = answered("doctor", cli("doctor", "-b", bootstrap, "--topic", "orders", "--json"))["checks"]
-            assert "orders: 6 partitions" in [check["found"] for check in known]
-            arguments = ("--bootstrap", bootstrap, "--confirm", "--out", str(tmp_path / "demo"), "--json")
-            demo = answered("demo", cli("demo", *arguments))
-            assert (demo["value"], {run["value"] for run in demo["groups"]}) == (True, {True})
-            assert "</svg>" in Path(demo["page"]).read_text("utf-8")
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+    with running(*command, end=signal.SIGINT) as (process, lines):
+        told = valid("up", json.loads(lines.readline()))
+        bootstrap = told["bootstrap"]
+        assert (told["nodes"], told["topics"], told["secured"]) == (3, {"orders": 6}, None)
+        known = answered("doctor", cli("doctor", "-b", bootstrap, "--topic", "orders", "--json"))["checks"]
+        assert "orders: 6 partitions" in [check["found"] for check in known]
+        arguments = ("--bootstrap", bootstrap, "--confirm", "--out", str(tmp_path / "demo"), "--json")
+        demo = answered("demo", cli("demo", *arguments))
+        assert (demo["value"], {run["value"] for run in demo["groups"]}) == (True, {True})
+        assert "</svg>" in Path(demo["page"]).read_text("utf-8")
     assert process.returncode == 130
     assert main(["explain", "R3"]) == 0
