@@ -11,6 +11,7 @@ from kafka_assignors.connection import Connection
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.broker.secured import Certificates, Secured
 from kafka_assignors.integration.topics import create_topics
+from tests.support.kafka_python.sent import sent
 
 _COUNTER = itertools.count()
 
@@ -30,14 +31,8 @@ def secured(secured_broker: Broker) -> Secured:
 @pytest.fixture(scope="session")
 def orders(secured_broker: Broker) -> str:
     """A topic with records of 50 keys on 4 partitions, as Java places them."""
-    from kafka import KafkaProducer
-
     create_topics(secured_broker.bootstrap, {"orders": 4})
-    producer = KafkaProducer(bootstrap_servers=secured_broker.bootstrap)
-    for i in range(200):
-        producer.send("orders", key=b"user-%d" % (i % 50), value=b"x")
-    producer.flush()
-    producer.close()
+    sent(secured_broker.bootstrap, "orders", [{"key": b"user-%d" % (n % 50), "value": b"x"} for n in range(200)])
     return "orders"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pyspark
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer
 from typer.testing import CliRunner
 
 from kafka_assignors import RangeAssignor
@@ -38,6 +38,7 @@ from tests.support.cli import valid
 from tests.support.connection import sparkui
 from tests.support.connection.least import NEEDED, PLAYED, PREFIX
 from tests.support.connection.scenarios import short_scenario
+from tests.support.kafka_python.sent import sent
 from tests.support.places import ROOT
 from tests.support.programs import ran, running
 
@@ -152,10 +153,7 @@ def test_commands_on_a_cluster_of_three(tmp_path: Path):
         ran = by_command(harness, user, "run", short_scenario(tmp_path), "--confirm", "--json", "--out", str(out))
         assert json.loads(ran)["records"] > 0
         create_topics(cluster.bootstrap, {"orders": 3})
-        producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
-        for i in range(60):
-            producer.send("orders", key=b"user-%d" % (i % 20), value=b"x")
-        producer.close()
+        sent(cluster.bootstrap, "orders", [{"key": b"user-%d" % (n % 20), "value": b"x"} for n in range(60)])
         assert "20 keys on 3 partitions" in by_command(producers, user, "audit", "orders")
         ours = {"partition_assignment_strategy": [RangeAssignor]}
         with closing(

@@ -13,7 +13,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirCooperativeAssignor
 from kafka.errors import CommitFailedError, RequestTimedOutError
 
@@ -22,6 +22,7 @@ from kafka_assignors.confluent import BridgedConsumer
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker
 from tests.support.kafka_python.polling import DEADLINE_S
+from tests.support.kafka_python.sent import sent
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -98,12 +99,8 @@ class Setting:
 
     def send(self, wait: bool = True) -> None:
         """A few records more on each partition, and wait until they are consumed."""
-        producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap)
-        for partition in range(PARTITIONS):
-            for _ in range(EACH):
-                producer.send(self.topic, value=b"x", partition=partition)
-        producer.flush()
-        producer.close()
+        records = [{"value": b"x", "partition": n % PARTITIONS} for n in range(PARTITIONS * EACH)]
+        sent(self.broker.bootstrap, self.topic, records)
         self.sent += EACH
         if wait:
             until(lambda: len(self.seen()) >= self.sent * PARTITIONS, "every record is consumed")
@@ -220,11 +217,7 @@ def test_commits_by_hand_go_through_the_group(setting: Setting) -> None:
             bridge.subscribe(["orders", "^audit.*"])
         bridge.subscribe([setting.topic])
         until(lambda: bridge.poll(0.1) is None and len(bridge.assignment()) == PARTITIONS, "it has all")
-        producer = KafkaProducer(bootstrap_servers=setting.broker.bootstrap)
-        for _ in range(EACH):
-            producer.send(setting.topic, value=b"x", partition=2)
-        producer.flush()
-        producer.close()
+        sent(setting.broker.bootstrap, setting.topic, [{"value": b"x", "partition": 2}] * EACH)
         messages: list[Any] = []
         until(lambda: messages.extend(bridge.consume(EACH, 0.5)) or len(messages) == EACH, "all are consumed")
 

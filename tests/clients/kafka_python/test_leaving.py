@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as TheirAssignor
 from kafka.errors import KafkaError
@@ -25,6 +25,7 @@ from kafka_assignors.clients.kafka_python import private
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.topics import create_topics
+from tests.support.kafka_python.sent import sent
 from tests.support.waiting import finished, until
 
 RECORDS = 40
@@ -67,12 +68,8 @@ class Life:
         self._made: list[Any] = []
 
     def send(self, count: int = RECORDS) -> None:
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap)
-        for i in range(count):
-            for partition in (0, 1):
-                producer.send(self.topic, b"%d" % i, partition=partition)
-        producer.flush()
-        producer.close()
+        records = [{"value": b"%d" % (n // 2), "partition": n % 2} for n in range(2 * count)]
+        sent(self.bootstrap, self.topic, records)
 
     def consumer(self, assignor: Any = CooperativeStickyAssignor, **settings: Any) -> Any:
         config = {

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer
 
 from kafka_assignors import CooperativeStickyAssignor, RangeAssignor
 from kafka_assignors.integration.broker import Broker, start_broker
@@ -20,6 +20,7 @@ from kafka_assignors.integration.scenario import DEMO_TOPICS
 from tests.support.footprint import footprint
 from tests.support.forked import run
 from tests.support.integration.commands import integration, spawn
+from tests.support.kafka_python.sent import sent
 from tests.support.programs import python, running
 
 pytestmark = pytest.mark.broker
@@ -36,9 +37,7 @@ def theirs() -> Iterator[Broker]:
                 {t: {"num_partitions": n, "configs": {"retention.ms": "86400000"}} for t, n in THEIRS.items()},
                 wait_for_metadata=True,
             )
-        with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
-            for number in range(100):
-                producer.send("orders", b"order", key=b"customer-%d" % number)
+        sent(broker.bootstrap, "orders", [{"value": b"order", "key": b"customer-%d" % n} for n in range(100)])
         with closing(
             KafkaConsumer(
                 "orders",

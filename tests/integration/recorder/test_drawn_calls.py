@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.kafka_python.sent import sent
 from tests.support.same.draws import CLIENTS, draw, outcomes
 from tests.support.same.subject import RECORDS
 
@@ -82,11 +82,9 @@ def played(client: str, seeds: range, broker: Broker, folder: Path) -> list[dict
     with Sandbox(broker.connection, f"{name}-") as sandbox, ThreadPoolExecutor(2) as pool:
         topics = [one["topic"] for draws in runs.values() for one in draws]
         sandbox.make({f"{topic}-{part}": count for topic in topics for part, count in (("a", 2), ("b", 1), ("c", 1))})
-        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+        records = [{"value": b"%d" % n, "key": b"k" if n % 3 else None, "partition": 0} for n in range(RECORDS)]
         for topic in topics:
-            for number in range(RECORDS):
-                producer.send(f"{topic}-a", b"%d" % number, key=b"k" if number % 3 else None, partition=0)
-        producer.close()
+            sent(broker.bootstrap, f"{topic}-a", records)
         recorded = pool.submit(outcomes, client, runs["x"], f"{name}-x", broker.bootstrap, record)
         without = pool.submit(outcomes, client, runs["y"], f"{name}-y", broker.bootstrap)
         compare(recorded.result(), without.result())

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from tests.support.kafka_python.sent import sent
 from tests.support.programs import python
 
 pytestmark = pytest.mark.broker
@@ -267,10 +267,8 @@ def test_a_service_does_the_same(
 ) -> None:  # fmt: skip
     """Its records, callbacks and exceptions, in each way of reading; and the recorder saw what it did."""
     topic = kafka_topic(partitions=2)
-    producer = KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)
-    for number in range(20):
-        producer.send(topic, b"%d" % number, key=b"k" if number % 3 else None, partition=number % 2)
-    producer.close()
+    records = [{"value": b"%d" % n, "key": b"k" if n % 3 else None, "partition": n % 2} for n in range(20)]
+    sent(kafka_broker.bootstrap, topic, records)
 
     recorded = lines_of(SERVICES[client], kafka_broker, topic, **{
         recorder.FILE: str(tmp_path / "record"), recorder.GROUP: "g-recorded" + uuid.uuid4().hex[:8],

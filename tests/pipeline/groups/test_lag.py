@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from pyspark.sql import SparkSession
 
@@ -15,6 +15,7 @@ from kafka_assignors import RangeAssignor
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.pipeline import Source, analyze
 from kafka_assignors.pipeline.report import summary
+from tests.support.kafka_python.sent import sent
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -26,10 +27,8 @@ def test_records_after_the_last_commit_are_counted(
     kafka_broker: Broker, kafka_topic: Callable[..., str], spark: SparkSession
 ) -> None:
     topic, unread = kafka_topic(partitions=3), kafka_topic(partitions=1, name="elsewhere")
-    with closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)) as sending:
-        for partition, count in ((0, 7), (1, 5), (2, 3)):
-            for _ in range(count):
-                sending.send(topic, b"paid", partition=partition)
+    partitions = [0] * 7 + [1] * 5 + [2] * 3
+    sent(kafka_broker.bootstrap, topic, [{"value": b"paid", "partition": p} for p in partitions])
     consumer = KafkaConsumer(
         bootstrap_servers=kafka_broker.bootstrap, group_id=topic, client_id="m1",
         partition_assignment_strategy=[RangeAssignor],

@@ -22,6 +22,7 @@ from kafka_assignors.producers.core import audit as module
 from kafka_assignors.producers.core.audit import FAMILIES, Stray, audit, growth
 from tests.support.cli import answered
 from tests.support.hidden import without_codecs
+from tests.support.kafka_python.sent import sent
 from tests.support.programs import python
 from tests.support.waiting import until
 
@@ -225,9 +226,7 @@ def test_a_compressed_topic_is_read_or_the_package_named(codec, kafka_broker, ka
 @pytest.mark.broker
 def test_progress_is_shown_on_a_terminal(kafka_broker, kafka_topic):
     topic = kafka_topic(partitions=2)
-    with closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap, metrics_enabled=False)) as sending:
-        for key in KEYS[:50]:
-            sending.send(topic, b"v", key=key)
+    sent(kafka_broker.bootstrap, topic, [{"value": b"v", "key": key} for key in KEYS[:50]])
     screen, terminal = pty.openpty()
     words = [sys.executable, "-m", "kafka_assignors.producers", "audit", topic, "--bootstrap", kafka_broker.bootstrap]
     with subprocess.Popen(

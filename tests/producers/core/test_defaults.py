@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
-from kafka import KafkaProducer
 
 from kafka_assignors.producers import ConfigError, partition_for_key
 from kafka_assignors.producers.core.keys.defaults import DEFAULTS, placed_by_default
 from kafka_assignors.producers.core.keys.keyed import PRESETS
 from tests.support.cli import answered, cli
+from tests.support.kafka_python.sent import sent
 from tests.support.producers.reading import read_back
 from tests.support.programs import python
 
@@ -86,9 +85,7 @@ def test_the_live_topic_s_partitions_count_and_the_clients_place_so(kafka_broker
     topic, keys = kafka_topic(partitions=7, name="placed"), [f"user-{i}" for i in range(40)]
     told = answered("keys-place", cli("keys", "place", topic, *keys, "-b", kafka_broker.bootstrap, "--json"))
     assert told["partitions"] == 7
-    with closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)) as sending:
-        for key in keys:
-            sending.send(topic, b"kafka-python", key=key.encode())
+    sent(kafka_broker.bootstrap, topic, [{"value": b"kafka-python", "key": key.encode()} for key in keys])
     native = Producer({"bootstrap.servers": kafka_broker.bootstrap})
     for key in keys:
         native.produce(topic, b"confluent-kafka", key=key.encode())

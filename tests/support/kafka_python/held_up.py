@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
+from tests.support.kafka_python.sent import sent
 from tests.support.waiting import until
 
 HOLDS_MS = 120_000
@@ -55,12 +56,7 @@ class HeldUp:
 
     def send(self, records: int = 1) -> None:
         """Send records to each partition."""
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap)
-        for partition in range(4):
-            for _ in range(records):
-                producer.send(self.topic, value=b"x", partition=partition)
-        producer.flush()
-        producer.close()
+        sent(self.bootstrap, self.topic, [{"value": b"x", "partition": n % 4} for n in range(4 * records)])
 
     def waits(self) -> bool:
         """Whether the group waits for members that have yet to join."""
