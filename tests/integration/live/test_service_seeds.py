@@ -9,14 +9,17 @@ import pytest
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.scenario.actions import Kill
 from tests.support.live.seeds import NEEDS, Play, drawn, outcomes
-from tests.support.live.services import CHANCY, FAULTS
+from tests.support.live.services import CHANCY, FAULTS, by_batch, with_state
 
 SEEDS = range(20)
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_course_has_what_its_fault_needs(name: str) -> None:
-    """Whoever reads a seed gets the same course; a member always stays; none is killed who promises one output."""
+    """Whoever reads a seed gets the same course; a member always stays; none is killed who promises one output.
+
+    Each member gets a partition, and the run lasts as long as the fault needs.
+    """
     for seed in SEEDS:
         course = drawn(name, seed)
         assert course == drawn(name, seed)
@@ -26,10 +29,14 @@ def test_a_course_has_what_its_fault_needs(name: str) -> None:
         running: frozenset[str] = frozenset()
         for step in steps:
             running = step.members_after(running)
-            assert running
+            assert 0 < len(running) <= course.partitions
         kills = [action for step in steps for action in step.actions if isinstance(action, Kill)]
         assert not (FAULTS[name].exactly_once and kills)
         assert len(course.delays_s) == len(steps)
+        if name == by_batch.SEEKS:
+            assert course.delays_s[0] > 12
+        elif name == with_state.SWALLOWS:
+            assert course.delays_s[-1] * course.scenario.rate_per_s > 200 * course.partitions
     assert len({str(drawn(name, seed)) for seed in SEEDS}) == len(SEEDS)
 
 

@@ -1,7 +1,8 @@
 """Planted faults and their sound twins under drawn courses: ``python -m tests.support.live.seeds --seeds 0..19``.
 
 A seed draws how many processes, partitions and records there are, which of them join, leave or are killed in which
-order, and when. Each play is a line of JSON: whether the fault was found by its name, or the twin was true.
+order, and when. What the fault needs is waited for: who is killed has just committed and has more work, say. Each play
+is a line of JSON: whether the fault was found by its name, or the twin was true.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from kafka_assignors.connection import Connection
 from kafka_assignors.integration.broker import Broker, start_broker
 from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.members.group import Stable
 from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.scenario.actions import Join, Kill, Leave, Pause, PauseAtWork
 from kafka_assignors.integration.scenario.catalogue import Scenario, Step
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.waiting import until
 
 from .services import CHANCY, CLIENTS, FAULTS, SOUND, anew, buffering, by_batch, in_threads, on_a_timer, with_state
 
@@ -47,8 +55,19 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """Fault -> what must happen for it to show; the cheapest first."""
 _LEAST_MS, _MOST_MS = 6000, 9000
 """Of a session: short, because a kill rests for it, and long enough for a busy machine."""
-_FIRST_S, _LAST_S = 0.5, 4.0
+_FIRST_S, _LAST_S = 0.5, 3.0
 """When the next step begins, after the group is stable."""
+_BUSY, _SLOW = (36, 40, 44), (22, 25, 28)
+"""Records a second for each process of the most there are at once: one that works on batches does 33, and half of that
+if it works before and after the commit."""
+_RESTS_S = (13, 16)
+"""How long the group rests at first: each process that `by_batch.SEEKS` gets to its tenth batch, and reads on."""
+_METADATA = (220, 300)
+"""Records of a partition before the run ends: after 115 of them the state of `with_state` is too long for a broker."""
+_AT_WORK = frozenset(name for name, needed in NEEDS.items() if "kill" in needed) | {by_batch.IN_FLIGHT}
+"""Faults that lose what a process works on when it ends."""
+_LEAST_RECORDS = 4
+"""Of a commit that is waited for: the work on them, or on those that follow, takes longer than to end a process."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +118,21 @@ class Course:
 def drawn(name: str, seed: int) -> Course:
     """The course of a seed for a fault: the same for each client, and for the twin."""
     chance, fault = random.Random(f"{name} {seed}"), FAULTS[name]
-    partitions, rate_per_s = chance.choice((3, 4, 6)), chance.choice((70, 100, 130))
     if name == buffering.IGNORES_LOSS:
-        partitions, steps = 6, list(fault.steps)
+        partitions, rate_per_s, steps = 6, chance.choice((70, 100, 130)), list(fault.steps)
     else:
         steps = list(_drawn_steps(chance, NEEDS[name], kills=not fault.exactly_once))
+        running: frozenset[str] = frozenset()
+        most = max(len(running := step.members_after(running)) for step in steps)
+        rate_per_s = most * chance.choice(_SLOW if name in (by_batch.SEEKS, by_batch.LATE_OUTPUTS) else _BUSY)
+        partitions = chance.randint(max(3, most), most + 3)
     scenario = Scenario("drawn", "a drawn course", tuple(steps), rate_per_s=rate_per_s)
-    delays_s = tuple(round(chance.uniform(_FIRST_S, _LAST_S), 2) for _ in steps)
-    return Course(scenario, partitions, chance.randrange(_LEAST_MS, _MOST_MS), delays_s)
+    delays_s = [round(chance.uniform(_FIRST_S, _LAST_S), 2) for _ in steps]
+    if name == by_batch.SEEKS:
+        delays_s[0] = round(chance.uniform(*_RESTS_S), 2)
+    if name == with_state.SWALLOWS:
+        delays_s[-1] = round(chance.uniform(*_METADATA) * partitions / rate_per_s, 2)
+    return Course(scenario, partitions, chance.randrange(_LEAST_MS, _MOST_MS), tuple(delays_s))
 
 
 def at_work(step: Step) -> Step:
@@ -144,12 +170,21 @@ def played(play: Play, broker: Broker, folder: Path) -> Outcome:
     service = Service((*words, play.name if play.is_planted else SOUND), exactly_once=fault.exactly_once)
     what = of_service(course.scenario, {f"{folder.name}-orders": course.partitions}, output=(f"{folder.name}-done", 2))
     what = replace(what, steps=tuple(map(at_work, what.steps)))
-    delays_s = iter(course.delays_s)
+    group, delays_s, following = f"g-{folder.name}", iter(course.delays_s), iter([*what.steps[1:], None])
+
+    def rest(_: str, stable: Stable) -> None:
+        """Until the next step comes."""
+        time.sleep(next(delays_s))  # when it comes is what is drawn
+        step = next(following)
+        for action in step.actions if step is not None and play.name in _AT_WORK else ():
+            if isinstance(action, Kill | Leave):
+                least = _LEAST_RECORDS if play.is_planted else 1
+                _wait_for_a_commit(broker.connection, group, stable.owned[action.member], least)
+
     with Sandbox(broker.connection) as sandbox:
         ran = run_scenario(
-            what, broker, folder / "history", "run", sandbox=sandbox, group=f"g-{folder.name}", service=service,
-            timeout_s=fault.timeout_s if play.is_planted else 90,
-            on_step=lambda *_: time.sleep(next(delays_s)),  # when the next step comes is what is drawn
+            what, broker, folder / "history", "run", sandbox=sandbox, group=group, service=service,
+            timeout_s=fault.timeout_s if play.is_planted else 90, on_step=rest,
         )  # fmt: skip
     verdict = judged(ran).verdict
     laws = tuple(sorted({violation.law for violation in verdict.violations}))
@@ -163,6 +198,24 @@ def played(play: Play, broker: Broker, folder: Path) -> Outcome:
         is_right = verdict.value is not True and any(fault.unknown in reason for reason in verdict.unknown)
     steps = tuple(step.name for step in what.steps)
     return Outcome(play, verdict.value, laws, reasons, steps, round(time.monotonic() - began, 1), is_right)
+
+
+def _wait_for_a_commit(connection: Connection, group: str, owned: Mapping[str, Sequence[int]], least: int) -> None:
+    """Wait until the group's offsets of these partitions advance, by at least so many records at once."""
+    tps = [TopicPartition(topic, partition) for topic, partitions in owned.items() for partition in partitions]
+    with closing(KafkaAdminClient(bootstrap_servers=connection.bootstrap)) as admin:
+
+        def committed() -> int:
+            return sum(max(0, place.offset) for place in admin.list_group_offsets({group: tps})[group].values())
+
+        last = committed()
+
+        def advanced() -> bool:
+            nonlocal last
+            before, last = last, committed()
+            return last - before >= least
+
+        until(advanced, f"a commit of {least} records of {tps}")
 
 
 def plays(seeds: Iterable[int], names: Iterable[str] = NEEDS, clients: Iterable[str] = CLIENTS) -> Iterator[Play]:

@@ -193,9 +193,12 @@ async def main():
     await producer.stop()
     await consumer.stop()
 
+one_at_a_time = asyncio.Lock()
+
 async def all_of(batch, work):
-    for record in batch:
-        await work(record)
+    async with one_at_a_time:  # as a pool of one
+        for record in batch:
+            await work(record)
 
 asyncio.run(main())
 """
