@@ -53,9 +53,10 @@ class Fault:
 
 _AMONG_MORE = (
     *SCENARIOS["pause"].steps[:2],
-    Step("m2 resumes, three more join", (Join("m4"), Join("m5"), Join("m6"), Resume("m2"))),
+    Step("three more join", (Join("m4"), Join("m5"), Join("m6"))),
+    Step("m2 resumes", (Resume("m2"),)),
 )
-"""The paused process can't get both of its partitions back: what it commits of the other one is seen."""
+"""The paused process gets one partition, so not both of its own back: what it commits of the other one is seen."""
 _LOSSLESS = {client: program for client, program in buffering.PROGRAMS.items() if client != AIOKAFKA}
 
 FAULTS: Mapping[str, Fault] = {
