@@ -128,10 +128,11 @@ class _Group:
         self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, self.runs)
         self._settings, self._member_id, self.plain = settings, "", plain
         self._owned: set[Any] = set()
-        self._stored: dict[Any, int] = {}  # topic and partition -> offset that the client commits by itself
+        self._stored: dict[Any, int] = {}  # topic and partition -> offset that the client commits if it is told none
         self._commits_itself = _is_on(settings, "enable.auto.commit")
         self._stores_itself = _is_on(settings, "enable.auto.offset.store")
         self._sent: list[Any] = []  # commits of the service whose outcome is not known
+        self._begun: frozenset[Any] = frozenset()  # what its last commit that named nothing has begun to commit
         self._closed = False
         self.idle_ns = 0  # when a poll last returned nothing
         self.is_awake = False  # the thread that writes: it will write what is pending
@@ -215,11 +216,19 @@ class _Group:
         return generation if generation >= 0 else self.member.generation
 
     def commit_begins(self, offsets: Any, asynchronous: bool) -> None:
-        """The service commits; of an asynchronous commit, a callback tells the outcome."""
+        """The service commits; of an asynchronous commit, a callback tells the outcome.
+
+        One that names nothing commits what is stored. The client tells what that was as it is answered, or as the
+        service polls again: a process may be killed before.
+        """
         if offsets:
             self.member.commit("begin", offsets)
             if asynchronous:
                 self._sent.append(offsets)
+            return
+        self._begun = frozenset((*place, offset) for place, offset in self._stored.items() if place in self._owned)
+        if self._begun:
+            self.member.commit("begin", self._begun)
 
     def commit_fails(self, offsets: Any, asynchronous: bool, error: BaseException) -> None:
         """The commit was not sent, or was refused."""
@@ -234,7 +243,7 @@ class _Group:
         Args:
             partitions: What the client tells.
             error: The commit's own.
-            since_ns: When the service began it, if that was not told; None: it is in `commit_begins`, or the client's.
+            since_ns: When the service began it, if that may not be told; None: it was told, or the client began it.
         """
         rows = [tp for tp in partitions or () if tp.offset >= 0]
         places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
@@ -245,7 +254,9 @@ class _Group:
             own = since_ns is not None
             rows = [tp for tp in rows if own or error or tp.error or (tp.topic, tp.partition) in self._owned]
             places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
-            if places:
+            if places == self._begun:
+                self._begun = frozenset()
+            elif places:
                 self.member.commit("begin", places, since_ns if own else self.idle_ns)
         self.outcome(rows, error)
 
@@ -255,6 +266,9 @@ class _Group:
         accepted = [tp for tp in rows if not (error or tp.error)]
         if accepted:
             self.member.commit("ok", [(tp.topic, tp.partition, tp.offset) for tp in accepted])
+            for tp in accepted:
+                if self._stored.get((tp.topic, tp.partition)) == tp.offset:
+                    del self._stored[tp.topic, tp.partition]  # the client does not commit it again
         if refused:
             offsets = [(tp.topic, tp.partition, tp.offset) for tp in refused]
             self.member.commit("fail", offsets, error=str(error or refused[0].error))

@@ -358,7 +358,33 @@ def test_records_are_told_before_they_are_committed(method: str, client: Client)
     consumer._kafka_assignors_member.member.limit = 99
     consumer.poll(1)
 
-    assert getattr(consumer, method)() == [("consume", [(1, 3, 3, 1, 10)])]
+    assert getattr(consumer, method)()[0] == ("consume", [(1, 3, 3, 1, 10)])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_commit_that_names_nothing_begins_before_the_client_sends_it(asynchronous: bool, client: Client) -> None:
+    """A process may be killed before its client tells what it has committed. What is committed is not begun again."""
+    consumer = client.consumer()
+    tell = consumer.args[0]["on_commit"]
+    assigned(consumer, 2)
+    client.forget()
+    client.does["consume"] = lambda *_: [Message(1, 3), Message(2, 7), Message(3, 1)]
+    consumer.consume(3)
+    sent: list[Any] = []
+
+    def commit(*_: Any) -> Any:
+        sent.append(client.events()[-1])
+        return commits((1, 4), (2, 8)) if len(sent) == 1 else []
+
+    client.does["commit"] = commit
+    for _ in range(2):
+        answer = consumer.commit(asynchronous=asynchronous)
+        if asynchronous:
+            tell(None, answer)
+
+    ours = ("commit_begin", [(1, 4), (2, 8)])
+    assert sent == [ours, ("commit_ok", [(1, 4), (2, 8)])]
+    assert client.events()[1:3] == [ours, ("commit_ok", [(1, 4), (2, 8)])]
 
 
 def test_a_record_is_told_soon_even_if_no_other_comes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
