@@ -232,9 +232,11 @@ class _Group:
 
     def commit_fails(self, offsets: Any, asynchronous: bool, error: BaseException) -> None:
         """The commit was not sent, or was refused."""
+        if offsets and asynchronous:
+            self._sent.remove(offsets)
+        elif not offsets:
+            offsets, self._begun = self._begun, frozenset()
         if offsets:
-            if asynchronous:
-                self._sent.remove(offsets)
             self.member.commit("fail", offsets, error=f"{type(error).__name__}: {error}")
 
     def committed(self, partitions: Any, error: Any = None, since_ns: int | None = None) -> None:

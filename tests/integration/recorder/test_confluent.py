@@ -387,6 +387,23 @@ def test_a_commit_that_names_nothing_begins_before_the_client_sends_it(asynchron
     assert client.events()[1:3] == [ours, ("commit_ok", [(1, 4), (2, 8)])]
 
 
+def test_a_commit_that_names_nothing_and_raises_has_failed(client: Client) -> None:
+    consumer = client.consumer()
+    client.does["consume"] = lambda *_: [Message(1, 3)]
+    consumer.consume(1)
+
+    def refused(*_: Any) -> None:
+        raise RuntimeError("the group has moved on")
+
+    client.does["commit"] = refused
+    for named in ({}, {"offsets": commits((1, 2))}):
+        with pytest.raises(RuntimeError):
+            consumer.commit(asynchronous=False, **named)
+
+    _, *events = client.events()
+    assert events == [(f"commit_{edge}", [(1, offset)]) for offset in (4, 2) for edge in ("begin", "fail")]
+
+
 def test_a_record_is_told_soon_even_if_no_other_comes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client may commit it by itself while the service works on it."""
     monkeypatch.setattr(confluent, "_LATEST_S", 0.001)
