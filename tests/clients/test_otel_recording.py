@@ -169,6 +169,7 @@ record(consumer, to="otel:")["on_assign"](consumer, [TopicPartition("t", 0)])
 """
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_at_once_loses_nothing_and_others_do_not_import_it() -> None:
     """The recorder is flushed before the SDK ends, since its provider was set first."""
     done = python("-c", SERVICE, check=True)

@@ -109,6 +109,7 @@ def test_what_takes_as_long_as_without_a_change_is_not_killed_for_it(took_s):
     assert [killed for _, killed in forked([SOME], lambda _: bool(limit(took_s)), 1)] == [False]
 
 
+@pytest.mark.slow
 def test_what_takes_much_longer_than_without_a_change_is_killed(monkeypatch):
     monkeypatch.setattr(inplace, "MORE_S", 1)
 

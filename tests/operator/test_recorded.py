@@ -64,6 +64,7 @@ def leads(name: str) -> Callable[[CommittedMember], bool]:
     return lambda member: member.client_id != name
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_totals_are_those_of_all_events(seed: int, one_by_one: bool) -> None:
     """In whatever parts they come, and though old ones are forgotten."""

@@ -30,6 +30,7 @@ def test_every_kept_history_has_a_row() -> None:
     assert len(ROWS) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_a_kept_history_shows_what_its_row_says(name: str, tmp_path: Path) -> None:
     with tarfile.open(FOLDER / name) as kept:

@@ -206,6 +206,7 @@ def test_the_index_has_every_page() -> None:
     assert {link for link in pages if f"({link})" in PAGES["docs/index.md"]} == pages
 
 
+@pytest.mark.slow
 def test_the_page_of_files_is_the_codes() -> None:
     """It names every module that says something, with the module's own first sentence."""
     assert file_map.FILE.read_text("utf-8") == file_map.text(), "write it anew: python -m tests.support.file_map"

@@ -75,6 +75,7 @@ def test_offering_few_units_first_is_as_good_as_offering_all(monkeypatch):
     assert (False, True) in seen  # and were needed once
 
 
+@pytest.mark.slow
 def test_equal_loads_that_fractions_show_are_those_that_flows_find(monkeypatch):
     real, shown = levels._even, []
 

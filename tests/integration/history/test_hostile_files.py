@@ -127,6 +127,7 @@ def test_a_folder_with_very_many_files_is_told_at_once(tmp_path: Path) -> None:
     assert f"{tmp_path} has 20,000 *.jsonl files; a history has at most 16,384" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_there_and_one_without_a_history_stay_errors(tmp_path: Path) -> None:
     assert judged(tmp_path / "none").returncode == 2
     assert judged(tmp_path).returncode == 2

@@ -157,6 +157,7 @@ def test_answers_name_the_taps_ports(tapped: Any) -> None:
 BEAT = HeartbeatRequest(version=0, group_id="g", generation_id=1, member_id="m")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", frame_of(BEAT)])
 def test_other_bytes_pass_and_are_told(first: bytes, tapped: Any) -> None:
     """A client of TLS, from the first byte on or after a frame of Kafka's: what it says is not read, but goes on."""
@@ -232,6 +233,7 @@ def test_a_defect_of_the_reader_stops_nothing(tmp_path: Path, monkeypatch: pytes
     assert "a frame, on which the reader failed: ValueError: unforeseen" in row["message"]
 
 
+@pytest.mark.slow
 def test_a_connection_that_outlives_its_process_is_told(tapped: Any) -> None:
     _, tap, process = tapped(lambda data: data)
     with connected(process) as connection:

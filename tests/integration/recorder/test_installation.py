@@ -162,6 +162,7 @@ import kafka.coordinator.consumer as module
     assert ran(program, FOLDER, folder, recording=tmp_path / "record") == ("missing_library\nTrue\n", "", 0)
 
 
+@pytest.mark.slow
 def test_the_clients_own_modules_are_wrapped(tmp_path: Path) -> None:
     program = """
 from aiokafka import AIOKafkaProducer

@@ -58,6 +58,7 @@ def page() -> str:
     return whole_page()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_text_and_every_shape_of_a_runs_page_can_be_told_from_what_is_behind_it(page: str, theme: str) -> None:
     every = list(pairs(page, theme))
@@ -97,6 +98,7 @@ def test_the_recorded_terminal_has_the_contrast_of_text() -> None:
     assert [colour for colour in shown if contrast(rgb(colour), rgb(ground)) < TEXT] == []
 
 
+@pytest.mark.slow
 def test_the_lowest_contrasts_are_on_the_page_of_measurements(page: str) -> None:
     assert row("a judged run, the demo", page) in PAGES["docs/measurements.md"]
 

@@ -50,6 +50,7 @@ def rows_of(history: History) -> Iterator[dict[str, Any]]:
 _AS_TEXT = ("members", "topics", "racks", "leaders")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [COOPERATIVE, EAGER])
 def test_one_groups_rebalances_are_those_of_why(tmp_path: Path, name: str) -> None:
     """What the grouped map computes for a group, without Spark."""

@@ -112,6 +112,7 @@ def test_a_page_of_nothing_is_a_page() -> None:
     assert "svg" not in found.tags
 
 
+@pytest.mark.slow
 def test_a_page_without_findings_says_what_was_looked_at_and_no_more() -> None:
     said, more = much()
     said["findings"] = []

@@ -90,6 +90,7 @@ def test_consistent_says_loudly_that_it_is_alone(caplog):
     assert ["places keys like no other client" in r.message for r in caplog.records] == [True]
 
 
+@pytest.mark.slow
 def test_a_hot_key_is_split_over_its_ways_and_the_others_stay_whole():
     sender = Sender(KeyHashPartitioner(hot_share=0.2, hot_ways=3), cluster({"t": [0] * 10}))
     hot, placed = Counter(), {}

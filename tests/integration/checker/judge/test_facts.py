@@ -99,6 +99,7 @@ def test_a_history_told_by_hand_is_true_as_it_is(name: str, tmp_path: Path) -> N
     assert told(name, tmp_path).verdict().value is True
 
 
+@pytest.mark.slow
 def test_what_notices_a_change_is_what_the_whole_verdict_says(tmp_path: Path) -> None:
     """The first broken law is enough; nothing is noticed where the whole verdict is true, and nowhere else."""
     kept, random = told("told.aborted", tmp_path), Random(3)
@@ -116,6 +117,7 @@ def test_what_notices_a_change_is_what_the_whole_verdict_says(tmp_path: Path) ->
     assert {"form", None} < set(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RARE)
 def test_no_checked_fact_of_a_history_told_by_hand_can_be_changed(name: str, tmp_path: Path) -> None:
     """In any way: these histories have the events that few kept ones have."""
