@@ -56,6 +56,7 @@ def test_the_token_s_own_expiry_counts_where_the_answer_has_none(identity: Ident
     assert 50 < request_token(grant_of(identity)).expires_at - time.time() <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "error", "sentence"),
     [

@@ -45,6 +45,7 @@ def test_the_order_of_the_input_does_not_matter(name, group, random):
     assert assign(reordered(group, random)) == assign(group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(
     user_data=st.lists(st.none() | st.binary(max_size=40), min_size=1, max_size=4),

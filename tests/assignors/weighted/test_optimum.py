@@ -97,6 +97,7 @@ def test_a_plan_is_whole_as_json_and_again(seed: int) -> None:
     assert made.replay() == made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_planted_optimum_is_found(seed: int) -> None:
     """Works are cut from 8 equal bars: all members can have the mean exactly, and the gap is what is missed."""

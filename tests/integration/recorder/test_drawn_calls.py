@@ -17,7 +17,7 @@ from tests.support.kafka_python.sent import sent
 from tests.support.same.draws import CLIENTS, draw, outcomes
 from tests.support.same.subject import RECORDS
 
-OFFLINE, SHORT, LONG, AT_ONCE = range(25), range(3), range(50), 10
+OFFLINE, SHORT, LONG, AT_ONCE, PROCESSES = range(25), range(3), range(50), 10, 6
 GROUP = "g-recorded"
 
 
@@ -75,19 +75,28 @@ def test_a_recorder_that_swallows_an_exception_would_be_seen(tmp_path: Path) -> 
 
 
 def played(client: str, seeds: range, broker: Broker, folder: Path) -> list[dict[str, Any]]:
-    """Play the draws of these seeds on a broker with the recorder and without it at the same time, and compare."""
+    """Play the draws of these seeds on a broker with the recorder and without it, and compare.
+
+    Each has a process and a group of its own: what one leaves behind would be chance to the next.
+    """
     name = f"{client[0]}{uuid.uuid4().hex[:8]}"
-    runs = {run: [draw(client, seed, f"{name}-{run}-{seed}", online=True) for seed in seeds] for run in ("x", "y")}
+    draws = {(run, seed): draw(client, seed, f"{name}-{run}-{seed}", online=True) for seed in seeds for run in "xy"}
     record = folder / f"record-of-{seeds.start}"
-    with Sandbox(broker.connection, f"{name}-") as sandbox, ThreadPoolExecutor(2) as pool:
-        topics = [one["topic"] for draws in runs.values() for one in draws]
+    with Sandbox(broker.connection, f"{name}-") as sandbox, ThreadPoolExecutor(PROCESSES) as pool:
+        topics = [one["topic"] for one in draws.values()]
         sandbox.make({f"{topic}-{part}": count for topic in topics for part, count in (("a", 2), ("b", 1), ("c", 1))})
         records = [{"value": b"%d" % n, "key": b"k" if n % 3 else None, "partition": 0} for n in range(RECORDS)]
         for topic in topics:
             sent(broker.bootstrap, f"{topic}-a", records)
-        recorded = pool.submit(outcomes, client, runs["x"], f"{name}-x", broker.bootstrap, record)
-        without = pool.submit(outcomes, client, runs["y"], f"{name}-y", broker.bootstrap)
-        compare(recorded.result(), without.result())
+        runs = {
+            (run, seed): pool.submit(
+                outcomes, client, [one], f"{name}-{run}-{seed}", broker.bootstrap,
+                record.with_name(f"{record.name}-{seed}") if run == "x" else None,
+            )
+            for (run, seed), one in draws.items()
+        }  # fmt: skip
+        recorded, without = ([row for seed in seeds for row in runs[run, seed].result()] for run in "xy")
+        compare(recorded, without)
     return rows_of(record)
 
 
@@ -98,7 +107,7 @@ def check_rows(rows: list[dict[str, Any]], *more: str) -> None:
     assert "error" not in kinds
 
 
-# long: one of confluent's draws differed once on a busy machine (a read raised), and the cause isn't known
+# long: of confluent's draws one differs now and then, in the order of a commit's callback and a revoke's at a close
 @pytest.mark.parametrize(
     "client", [pytest.param(c, marks=pytest.mark.long) if c == "confluent" else c for c in CLIENTS]
 )

@@ -74,6 +74,7 @@ def test_the_whole_recording_is_told(tmp_path: Path) -> None:
     assert "left out" not in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_a_value_of_any_kind_is_left_out_or_told(seed: int, tmp_path: Path) -> None:
     code, _ = why(written(tmp_path, damaged(random.Random(seed))))
@@ -81,6 +82,7 @@ def test_a_value_of_any_kind_is_left_out_or_told(seed: int, tmp_path: Path) -> N
     assert code in (0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_watch_shows_or_leaves_it_out_too(seed: int, tmp_path: Path) -> None:
     code, _ = why(written(tmp_path, damaged(random.Random(seed))), "watch", "--once")
@@ -103,6 +105,7 @@ def counted(rows: list[dict[str, Any]], parts: int) -> None:
     meter.add([], 1e6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_recording_that_grows_is_counted_whatever_it_has(seed: int) -> None:
     counted(damaged(random.Random(seed)), 4)

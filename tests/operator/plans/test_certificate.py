@@ -65,6 +65,7 @@ def proven(group, objective=sticky.DEFAULT):
     return claims.indexed.assignment(owner), certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goals", GOALS)
 @pytest.mark.parametrize("name", SMALL)
 def test_workloads_are_proven(name, goals, monkeypatch):

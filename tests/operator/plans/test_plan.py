@@ -272,6 +272,7 @@ def test_first_names():
     assert TopicPartition("t", 0) == ("t", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(group=groups())
 @settings(max_examples=examples(20))

@@ -103,6 +103,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_false_claim_is_named(damage: str) -> None:
     law, change = DAMAGES[damage]
@@ -116,6 +117,7 @@ def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.usefixtures("no_solver")
 def test_without_a_solver_a_false_claim_is_named_or_told_as_not_proven(damage: str) -> None:

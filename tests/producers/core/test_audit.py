@@ -33,6 +33,7 @@ def command(*arguments, **environment):
     return python("-m", "kafka_assignors.producers", *arguments, **environment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", FAMILIES)
 @pytest.mark.parametrize("n", [6, 7, 12])
 def test_names_the_hash_and_lists_the_strays(preset, n):

@@ -33,6 +33,8 @@ SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "on_commit": (False, True),
     "listener": (None, "notes", "notes", "assigns", "commits", "raises on assigned", "raises on revoked"),
 }
+_WHENEVER = (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET)
+"""Errors that a read leaves out: of which partition first, and in which poll, is chance."""
 
 
 class CallbackFault(Exception):
@@ -154,15 +156,15 @@ class ConfluentSubject(Subject):
             try:
                 message = self.consumer.poll(0.2)
             except ConsumeError as error:  # a deserializing consumer raises it
-                if error.code != KafkaError._PARTITION_EOF:
+                if error.code not in _WHENEVER:
                     raise
                 continue
             if message is None:
                 idle += bool(self.consumer.assignment()) or not self.is_subscribed
                 continue
             error = message.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                continue  # of which partition first is chance
+            if error is not None and error.code() in _WHENEVER:
+                continue
             messages.append(message)
             if error is not None or message.offset() == RECORDS - 1:
                 break

@@ -19,6 +19,7 @@ def test_a_requested_rebalance_is_sound(name: str) -> None:
     assert "R5" not in verdict.skipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_request_excuses_nothing_else(name: str) -> None:
     laws, build = BROKEN[name]
