@@ -140,7 +140,7 @@ def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Brok
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     assert sum(times > 0 for times in verdict.checked.values()) >= 20
-    assert (view.unread, view.unclosed, view.refused_commits) == (0, (), 0)
+    assert (view.unread, view.unclosed) == (0, ())  # a coordinator refuses a commit between a join and its sync
     assert view.sent > 100
 
 
