@@ -409,15 +409,17 @@ class GroupRecord:
         return frozenset((kill.member, kill.incarnation) for kill in self.kills)
 
     @cached_property
-    def cut_off(self) -> Mapping[Process, int]:
-        """Process that ended without ``stop`` while its client committed by itself -> its end, monotonic ns.
+    def cut_off(self) -> Mapping[Process, tuple[int, int]]:
+        """Process that ended without ``stop`` while its client committed by itself -> its kill, and its end, ns.
 
-        Such a client tells a commit as its application polls again, so the last ones are never told.
+        Such a client tells a commit as its application polls again, so the last ones are never told. A process that
+        was not killed has its end for both; the harness may see an end late.
         """
         stopped = {(e.member, e.incarnation) for e in self.events.of(StopBody)}
         exits = {(e.member, e.incarnation): e.mono_ns for e in self.events.of(ExitBody)}
+        kills = {(e.member, e.incarnation): e.mono_ns for e in self.kills}
         commit = {process for process, start in self.starts.items() if start.body.config.auto_commit}
-        return {process: exits[process] for process in commit & exits.keys() - stopped}
+        return {p: (kills.get(p, exits[p]), exits[p]) for p in commit & exits.keys() - stopped}
 
     @cached_property
     def views(self) -> dict[tuple[str | None, int], Event[AssignBeginBody]]:
@@ -445,7 +447,7 @@ class GroupRecord:
         earliest_ns, latest_ns = around(at_ns)
         return [
             process
-            for process, end_ns in self.cut_off.items()
+            for process, (_, end_ns) in self.cut_off.items()
             if earliest_ns <= end_ns
             and any(
                 (span.tp, span.owner[1:]) == (tp, process)

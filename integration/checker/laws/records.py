@@ -231,7 +231,7 @@ def commits(record: GroupRecord, findings: Findings) -> None:
 def _is_of_cut_off(record: GroupRecord, tp: TopicPartition, commit: _Commit) -> bool:
     """Whether a client made a commit by itself just before its process was cut off, so that its records may lack."""
     processes = record.cut_off_at(tp, commit.mono_ns)
-    return any(not surely_before(commit.mono_ns, record.cut_off[p] - _WRITTEN_NS) for p in processes)
+    return any(not surely_before(commit.mono_ns, record.cut_off[p][0] - _WRITTEN_NS) for p in processes)
 
 
 def _unwritten(record: GroupRecord) -> Iterator[tuple[TopicPartition, range]]:

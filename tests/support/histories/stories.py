@@ -346,7 +346,7 @@ def cut_off(
     """a reads record 0 and commits it; its client commits another one by itself, and its process is killed.
 
     Args:
-        before_ms: From that commit to the end of the process, which is at least 2 ms.
+        before_ms: From that commit to the kill, which is at least 1 ms.
         read: Whether the recorder had written that the record was handed out.
         offset: What the client commits.
         ends: ``stop``: it closes its consumer instead.
@@ -357,7 +357,7 @@ def cut_off(
         story.consume("a", commit=False)
     story.tell("offset_committed", "coordlog", topic="t", partition=0, offset=offset)
     story._committed["t", 0] = offset
-    story.wait(before_ms - 2)
+    story.wait(before_ms - 1)
     if ends == "kill":
         story.kill("a")
     else:

@@ -48,6 +48,15 @@ def test_what_was_handed_out_just_before_may_not_be_on_record(before_ms: float, 
     assert skipped == ({} if laws else {"C3": 1, "C5": 1})
 
 
+def test_a_kill_counts_from_its_begin() -> None:
+    """The harness sees the end two seconds later."""
+    story = cut_off(120, read=False)
+    for kind in ("exit", "fault_end"):
+        story.shift(kind, 2000, member="a")
+
+    assert outcome(story) == (set(), {"C3": 1, "C5": 1})
+
+
 def test_a_record_that_was_lost_before_is_lost() -> None:
     """a had not read record 0 either, which was committed long before."""
     story = cut_off(read=False)
