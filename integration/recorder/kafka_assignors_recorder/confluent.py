@@ -226,7 +226,8 @@ class _Group:
             if asynchronous:
                 self._sent.append(offsets)
             return
-        self._begun = frozenset((*place, offset) for place, offset in self._stored.items() if place in self._owned)
+        stored = tuple(self._stored.items())  # at once: another thread may read on
+        self._begun = frozenset((*place, offset) for place, offset in stored if place in self._owned)
         if self._begun:
             self.member.commit("begin", self._begun)
 
@@ -270,7 +271,7 @@ class _Group:
             self.member.commit("ok", [(tp.topic, tp.partition, tp.offset) for tp in accepted])
             for tp in accepted:
                 if self._stored.get((tp.topic, tp.partition)) == tp.offset:
-                    del self._stored[tp.topic, tp.partition]  # the client does not commit it again
+                    self._stored.pop((tp.topic, tp.partition), None)  # the client does not commit it again
         if refused:
             offsets = [(tp.topic, tp.partition, tp.offset) for tp in refused]
             self.member.commit("fail", offsets, error=str(error or refused[0].error))
