@@ -264,9 +264,12 @@ async def _adopting(
 ) -> Any:
     """An assignment is adopted once; if the group rebalances again meanwhile, the next poll joins at once.
 
+    Its positions are the offsets that are committed by then.
+
     A cooperative member then asks early whether the second round has begun.
     """
     join.adopt()
+    private.membership.forget_fetched_offsets(coordinator)
     if join.outdated:
         private.joining.request_rebalance(coordinator)
     answer = await joined(*args, **kwargs)

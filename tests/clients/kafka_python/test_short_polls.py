@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors import CooperativeStickyAssignor, StickyAssignor, guard
 from kafka_assignors.integration.broker import Broker
@@ -131,3 +133,35 @@ def test_a_rebalance_in_the_pause_is_not_forgotten(
         assert generation(mine) == other.generation == 2
     finally:
         other.stop()
+
+
+@pytest.mark.parametrize(("assignor", "reads"), [(RangePartitionAssignor, 0), (StickyAssignor, 4)])
+def test_who_gets_a_partition_back_begins_where_it_is_committed_now(
+    assignor: type[Any], reads: int, consumer: Callable[[type[Any]], Any], kafka_broker: Broker
+) -> None:
+    """Not where it was at the assignment before, whose answer came after the poll that asked: the guard repairs it."""
+    mine = consumer(assignor)
+    asked = mine._coordinator._offset_fetch_futures
+    with closing(KafkaProducer(bootstrap_servers=kafka_broker.bootstrap)) as producer:
+        for partition in (0, 1, 2, 3) * 2:
+            producer.send(next(iter(mine.subscription())), b"value", partition=partition).get(60)
+
+    def has_asked() -> bool:
+        mine.poll(timeout_ms=0)
+        return bool(asked)
+
+    until(has_asked, "it has asked for the committed offsets")
+    ((partitions, answer),) = asked.items()
+    until(lambda: answer.is_done, "they have come: there are none, so that it would begin at the end")
+    mine.commit({tp: OffsetAndMetadata(1, "", -1) for tp in partitions})
+    first, read = generation(mine), []
+    mine._coordinator.request_rejoin()
+
+    def ends() -> bool:
+        for records in mine.poll(timeout_ms=100).values():
+            read.extend(records)
+        positions = [state.position for state in mine._subscription.assignment.values()]
+        return generation(mine) > first and [place and place.offset for place in positions] == [2] * 4
+
+    until(ends, "it has its partitions back, and nothing left to read")
+    assert [record.offset for record in read] == [1] * reads

@@ -108,6 +108,14 @@ def reads_on(coordinator: Any) -> bool:
     )
 
 
+def forget_fetched_offsets(coordinator: Any) -> None:
+    """Drop committed offsets that were asked for before, and whose answer no poll waited for.
+
+    kafka-python keeps them by the set of partitions: whoever gets the same ones back would begin at the old offsets.
+    """
+    get(coordinator, "_offset_fetch_futures", {}).clear()
+
+
 def by_pattern(coordinator: Any) -> bool:
     """Whether the member subscribes to a pattern."""
     return coordinator._subscription.subscribed_pattern is not None
