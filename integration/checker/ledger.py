@@ -16,12 +16,14 @@ from kafka_assignors.core.group import TopicPartition, identity_of
 from kafka_assignors.core.strategies import STRATEGIES
 from kafka_assignors.core.wire.protocol import Subscription, decode_assignment, decode_subscription
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import WIRE, Event, EventsByKind, generation_in
+from kafka_assignors.history.events import WIRE, Event, EventsByKind, generation_in, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
     AdminChangeBody,
     AssignBeginBody,
     BrokerAssignedBody,
+    CommitBeginBody,
+    CommitBody,
     ExitBody,
     FaultBeginBody,
     GenerationBody,
@@ -40,6 +42,7 @@ from kafka_assignors.history.timeline import Span, spans
 
 from ..history import History
 from ..names import COOPERATIVE, EITHER
+from .busy import Busy
 from .reconciliation import Reconciliation
 from .slack import around
 
@@ -409,17 +412,28 @@ class GroupRecord:
         return frozenset((kill.member, kill.incarnation) for kill in self.kills)
 
     @cached_property
-    def cut_off(self) -> Mapping[Process, tuple[int, int]]:
-        """Process that ended without ``stop`` while its client committed by itself -> its kill, and its end, ns.
+    def busy(self) -> Busy:
+        """When its members could not join."""
+        return Busy(event for events in self.events.values() for event in events if event.src == "member")
 
-        Such a client tells a commit as its application polls again, so the last ones are never told. A process that
-        was not killed has its end for both; the harness may see an end late.
+    @cached_property
+    def cut_off(self) -> Mapping[Process, tuple[int, int]]:
+        """Process of `tell_late` that ended without ``stop`` -> its kill, and its end, ns.
+
+        Its last commits are never told. A process that was not killed has its end for both; the harness may see an end
+        late.
         """
         stopped = {(e.member, e.incarnation) for e in self.events.of(StopBody)}
         exits = {(e.member, e.incarnation): e.mono_ns for e in self.events.of(ExitBody)}
         kills = {(e.member, e.incarnation): e.mono_ns for e in self.kills}
-        commit = {process for process, start in self.starts.items() if start.body.config.auto_commit}
-        return {p: (kills.get(p, exits[p]), exits[p]) for p in commit & exits.keys() - stopped}
+        return {p: (kills.get(p, exits[p]), exits[p]) for p in self.tell_late & exits.keys() - stopped}
+
+    @cached_property
+    def tell_late(self) -> frozenset[Process]:
+        """The processes whose client chooses what it commits, and tells of it as the application polls again."""
+        by_itself = {process for process, start in self.starts.items() if start.body.config.auto_commit}
+        asked = {(e.member, e.incarnation) for e in self.events.of(CommitBeginBody) if is_by_client(e)}
+        return frozenset(by_itself | asked)
 
     @cached_property
     def views(self) -> dict[tuple[str | None, int], Event[AssignBeginBody]]:
@@ -465,6 +479,11 @@ class GroupRecord:
     @cached_property
     def _by_end(self) -> list[Span]:
         return sorted((s for s in self.spans if s.end is not None), key=lambda span: span.interval.end_ns)
+
+
+def is_by_client(commit: Event[CommitBody]) -> bool:
+    """Whether it begins a commit of what the client chose, and when."""
+    return is_of(commit, CommitBeginBody) and bool(commit.body.by_client)
 
 
 RecordPlace = tuple[str, int, int]

@@ -13,7 +13,7 @@ hear at a heartbeat that the group rebalances:
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -43,17 +43,13 @@ LOST = "its owner lost it"
 ALONE = "no other member was in the group"
 PROTOCOL = "the group changed its protocol"
 UNTOLD = "the history does not have a member's heartbeat interval"
-WHYS = (UNSTABLE, UNPLANNED, UNEXPLAINED, FAULT, UNASKED, STATIC, LOST, ALONE, PROTOCOL, UNTOLD)
+WORKING = "a process of the service may have worked on records until it joined"
+WHYS = (UNSTABLE, UNPLANNED, UNEXPLAINED, FAULT, UNASKED, STATIC, LOST, ALONE, PROTOCOL, UNTOLD, WORKING)
 """Why a time without an owner has no limit."""
 
 _MS = 1_000_000
 _PLANNED_CHANGES = ("create_topic", "add_partitions")
-_OPENS = {"revoke_begin": "revoke_end", "assigned_begin": "assigned_end", "lost_begin": "lost_end",
-          "assign_begin": "assign_end"}  # fmt: skip
-"""Kind of event -> the one that ends what it begins."""
 _ENDS = ("stop", "exit")
-_WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_begin", "commit_fail")}
-"""Kinds of two successive events of a process that did not poll in between."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,6 @@ class Planned:
         if before.interval.end_kind not in ("revoked", "stop", "exit"):
             return LOST
         gone = self._leaving(before, change)
-        if gone is not None and before.start.instance_id is not None:
-            return STATIC
         committed = [change.before, *change.generations]
         rounds = self._rounds(committed, before, after)
         gave_up = self._gave_up(before)
@@ -114,7 +108,10 @@ class Planned:
         until_ns = after.interval.start_ns if last.by_broker else min(after.interval.start_ns, last.completed_ns)
         waited_ms = (until_ns - begin_ns) / _MS
         if waited_ms > ms:
-            waited_ms -= self._busy_ms(begin_ns, until_ns)
+            busy = self._record.busy
+            if waited_ms - busy.surely_ms(begin_ns, until_ns) > ms >= waited_ms - busy.perhaps_ms(begin_ns, until_ns):
+                return WORKING
+            waited_ms -= busy.surely_ms(begin_ns, until_ns)
         return Limit(ms, waited_ms, _sentence(within, early, len(rounds)))
 
     def _why_unplanned(self, change: Transition) -> str | None:
@@ -128,6 +125,9 @@ class Planned:
             if broke or (isinstance(body, AdminChangeBody) and body.change not in _PLANNED_CHANGES):
                 return UNPLANNED
         ended = {(e.member, e.incarnation) for e in change.triggers if e.kind in _ENDS}
+        starts = (self._record.starts.get(process) for process in ended)
+        if any(start is not None and start.instance_id is not None for start in starts):
+            return STATIC  # a join, too, waits for it until its session ends
         committed = [g for g in (change.before, *change.generations) if g is not None]
         if len({generation.by_broker for generation in committed}) > 1:
             return PROTOCOL
@@ -221,43 +221,6 @@ class Planned:
     def _revoked(self) -> list[int]:
         """When callbacks ended that gave partitions up, in order."""
         return sorted(event.mono_ns for event in self._record.events["revoke_end"])
-
-    def _busy_ms(self, from_ns: int, until_ns: int) -> float:
-        """Time between two moments in which at least one member ran callbacks, worked on records or committed."""
-        total, reached = 0, from_ns
-        for begin_ns, end_ns in self._busy:
-            begin_ns, end_ns = max(begin_ns, reached), min(end_ns, until_ns)
-            if end_ns > begin_ns:
-                total, reached = total + end_ns - begin_ns, end_ns
-        return total / _MS
-
-    @cached_property
-    def _busy(self) -> list[tuple[int, int]]:
-        """When a member could not join: begin and end, by begin."""
-        return sorted(interval for events in self._events_by_process.values() for interval in _occupied(events))
-
-    @cached_property
-    def _events_by_process(self) -> Mapping[Process, list[Event]]:
-        """What each process wrote, in order."""
-        by_process: dict[Process, list[Event]] = {}
-        for event in sorted((e for events in self._record.events.values() for e in events if e.src == "member"),
-                            key=lambda e: (e.mono_ns, e.seq)):  # fmt: skip
-            by_process.setdefault((event.member, event.incarnation), []).append(event)
-        return by_process
-
-
-def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """When a process ran a callback or its assignor, worked on consumed records, or waited for a commit."""
-    opened: dict[str, int] = {}
-    since: Event | None = None
-    for event in events:
-        if event.kind in _OPENS:
-            opened[_OPENS[event.kind]] = event.mono_ns
-        elif event.kind in opened:
-            yield opened.pop(event.kind), event.mono_ns
-        if since is not None and (since.kind, event.kind) in _WORK:
-            yield since.mono_ns, event.mono_ns
-        since = event
 
 
 def _sentence(within_ms: float, early: bool, rounds: int) -> str:

@@ -293,7 +293,7 @@ class ServiceProcess(MemberProcess):
             given = {name: value for name, value in row.items() if name not in _OURS}
             if kind == "start":
                 given["config"] = {**row["config"], **self._promised}
-            if self._client == WIRE and "instance_id" in row:
+            if "instance_id" in row:
                 given["instance_id"] = row["instance_id"]
             self.take(self._writer.write(**{**given, "client": self._client}))
             if self._client != WIRE:  # which shows no reading
@@ -368,7 +368,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
     if type(row.get("log_bytes", 0)) is not int or row.get("log_bytes", 0) < 0:
         return None
-    if type(row.get("transaction", 0)) is not int:
+    if type(row.get("transaction", 0)) is not int or not isinstance(row.get("instance_id", ""), str):
         return None
     if kind not in _FIELDS or any(not isinstance(row.get(name), type_) for name, type_ in _FIELDS[kind]):
         return None

@@ -28,7 +28,7 @@ from kafka_assignors.history.events.bodies import (
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
-from ..ledger import Acked, Generation, GroupRecord, Process, RunRecord, Truncation, lost_with
+from ..ledger import Acked, Generation, GroupRecord, Process, RunRecord, Truncation, is_by_client, lost_with
 from ..slack import SLACK_NS, surely_before
 from .findings import MS, ON_WIRE, SHOWN, Findings, named
 from .ownership import own_intervals
@@ -354,7 +354,7 @@ def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
             begun[process] = event
             continue
         begin = begun.get(process, event)
-        if (without := _out_of(record, process, begin, event)) is not None:
+        if not is_by_client(begin) and (without := _out_of(record, process, begin, event)) is not None:
             findings.judged("C5")
             message = (
                 f"{event.member} began a commit {(begin.mono_ns - without.event.mono_ns) / MS:.0f} ms after generation "
@@ -365,7 +365,7 @@ def _accepted_from_owners(record: GroupRecord, findings: Findings) -> None:
             findings.judged("C5")
             spans = own[(record.group, event.member or "", event.incarnation), tp]
             span = _own_at(spans, event.mono_ns)
-            if span is None or surely_before(span.interval.end_ns, begin.mono_ns):
+            if span is None or (not is_by_client(begin) and surely_before(span.interval.end_ns, begin.mono_ns)):
                 message = (
                     f"a commit of {event.member} for {named(tp)} was accepted, although it does not own the partition"
                 )

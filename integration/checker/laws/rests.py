@@ -19,7 +19,7 @@ from kafka_assignors.history.events.bodies import (
 
 from ...names import COOPERATIVE
 from ..ledger import Generation, GroupRecord
-from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS
+from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS, WORKING
 from ..transitions import Transition, needed_moves, subscribe_alike
 from .findings import BEAT_MS, MS, Findings, all_named, named
 
@@ -197,6 +197,11 @@ def noticed_in_time(transition: Transition, findings: Findings) -> None:
     if earliest is not None and after_ms < earliest and _was_leaving(transition.record, trigger):
         findings.not_judged(law, "the member had been told to end before its fault, and may have left")
         return
+    if silent_ms > latest:  # the others join once they poll again
+        due_ns = silent.mono_ns + (0 if stops else session * MS)
+        if silent_ms - transition.record.busy.perhaps_ms(due_ns, without.completed_ns) <= latest:
+            findings.not_judged(law, WORKING)
+            return
     findings.judged(law)
     bounds = f"at most {latest} ms" if earliest is None else f"{earliest} to {latest} ms"
     if silent_ms > latest:

@@ -37,7 +37,8 @@ def _start(member: RecordedMember, coordinator: Any) -> None:
         "max_poll_interval_ms": int(coordinator._max_poll_interval * 1000),
     }
     more = {} if pattern is None else {"pattern": pattern.pattern}
-    member.start(subscription.topics or (), names, [f"{_CLIENT}:{name}" for name in names], settings, **more)
+    given, instance_id = [f"{_CLIENT}:{name}" for name in names], getattr(coordinator, "_group_instance_id", None)
+    member.start(subscription.topics or (), names, given, settings, instance_id, **more)
 
 
 def _preparing(member: RecordedMember, coordinator: Any, previous_assignment: Any) -> Steps:

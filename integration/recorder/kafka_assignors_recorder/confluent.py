@@ -2,9 +2,10 @@
 
 Of the producer, the transactions that commit a member's offsets.
 
-librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits by
-itself in a thread of its own: when such a commit began is not seen, only that it was after the poll before. What it
-commits as partitions are revoked is told as begun, before they go; its outcome comes when others may have them.
+librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits in
+a thread of its own, by itself or because the service asks. What it chooses to commit is known as it is answered, which
+the service may hear of much later; it is told as begun where that may be known before: as the service asks for a commit
+and names nothing, and as partitions are revoked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import contextlib
 import functools
 import struct
 import threading
-import time
 import weakref
 
 from .calls import recorded, require
@@ -131,10 +131,9 @@ class _Group:
         self._stored: dict[Any, int] = {}  # topic and partition -> offset that the client commits if it is told none
         self._commits_itself = _is_on(settings, "enable.auto.commit")
         self._stores_itself = _is_on(settings, "enable.auto.offset.store")
-        self._sent: list[Any] = []  # commits of the service whose outcome is not known
-        self._begun: frozenset[Any] = frozenset()  # what its last commit that named nothing has begun to commit
+        self._named: list[frozenset[Any]] = []  # what the service has begun to commit, its outcome unknown
+        self._chosen: list[frozenset[Any]] = []  # the same of what the client chose
         self._closed = False
-        self.idle_ns = 0  # when a poll last returned nothing
         self.is_awake = False  # the thread that writes: it will write what is pending
         self.waiting, self._over = threading.Event(), threading.Event()
         threading.Thread(target=self._write_soon, name="kafka-assignors recorder", daemon=True).start()
@@ -178,8 +177,9 @@ class _Group:
         more["auto_commit"] = self._commits_itself
         given = [f"{_CLIENT}:{name.strip()}" for name in assignors]
         self.member.start(
-            () if "pattern" in more else names, [name.strip() for name in assignors], given, settings, **more
-        )
+            () if "pattern" in more else names, [name.strip() for name in assignors], given, settings,
+            values.get("group.instance.id"), **more,
+        )  # fmt: skip
 
     def close(self) -> None:
         """The consumer is closed."""
@@ -198,16 +198,21 @@ class _Group:
         else:
             if name == "revoke":
                 self._commit_itself(partitions)
-            self._owned -= partitions
             self.member.generation = generation
         self.member.callback(name, "begin", partitions)
+
+    def end_callback(self, name: str, partitions: Any) -> None:
+        """The service's callback has ended; it may have committed what goes."""
+        if name != "assigned":
+            self._owned -= partitions
+        self.member.callback(name, "end", partitions)
 
     def _commit_itself(self, partitions: Any) -> None:
         """The client commits what goes, after its callback: what it tells of that comes when others may have it."""
         self.member.flush()
-        due = [(*place, self._stored[place]) for place in partitions if place in self._stored]
+        due = frozenset((*place, self._stored[place]) for place in partitions if place in self._stored)
         if due and self._commits_itself:
-            self.member.commit("begin", due)
+            self._choose(due)
 
     def _learn(self, consumer: Any) -> int:
         """Learn the member id, and return the generation; a member that was removed keeps its last ones."""
@@ -215,56 +220,57 @@ class _Group:
         self._member_id = member_id or self._member_id
         return generation if generation >= 0 else self.member.generation
 
-    def commit_begins(self, offsets: Any, asynchronous: bool) -> None:
+    def commit_begins(self, offsets: Any) -> frozenset[Any]:
         """The service commits; of an asynchronous commit, a callback tells the outcome.
 
-        One that names nothing commits what is stored. The client tells what that was as it is answered, or as the
-        service polls again: a process may be killed before.
+        One that names nothing commits what is stored as the client sends it. The client tells what that was as it is
+        answered, or as the service polls again: a process may be killed before.
+
+        Returns:
+            What it has begun to commit, as far as it is known.
         """
         if offsets:
+            self._named.append(offsets)
             self.member.commit("begin", offsets)
-            if asynchronous:
-                self._sent.append(offsets)
-            return
+            return offsets
         stored = tuple(self._stored.items())  # at once: another thread may read on
-        self._begun = frozenset((*place, offset) for place, offset in stored if place in self._owned)
-        if self._begun:
-            self.member.commit("begin", self._begun)
+        chosen = frozenset((*place, offset) for place, offset in stored if place in self._owned)
+        if chosen:
+            self._choose(chosen)
+        return chosen
 
-    def commit_fails(self, offsets: Any, asynchronous: bool, error: BaseException) -> None:
+    def _choose(self, chosen: frozenset[Any]) -> None:
+        """A commit begins of what the client chooses; it may choose more as it sends it."""
+        self._chosen.append(chosen)
+        self.member.commit("begin", chosen, by_client=True)
+
+    def _answered(self, places: frozenset[Any]) -> None:
+        """The outcome of a commit is known; one that was not begun with these offsets is begun now."""
+        if places in self._named:
+            self._named.remove(places)
+            return
+        if places not in self._chosen:
+            del self._chosen[:1]  # it is the first that waits, with more
+            self._choose(places)
+        self._chosen.remove(places)
+
+    def commit_fails(self, begun: Any, error: BaseException) -> None:
         """The commit was not sent, or was refused."""
-        if offsets and asynchronous:
-            self._sent.remove(offsets)
-        elif not offsets:
-            offsets, self._begun = self._begun, frozenset()
-        if offsets:
-            self.member.commit("fail", offsets, error=f"{type(error).__name__}: {error}")
+        if begun:
+            self._answered(begun)
+            self.member.commit("fail", begun, error=f"{type(error).__name__}: {error}")
 
-    def committed(self, partitions: Any, error: Any = None, since_ns: int | None = None) -> None:
+    def committed(self, partitions: Any, error: Any = None) -> None:
         """The outcome of a commit: partitions with their offsets, and each with its error.
 
         Args:
             partitions: What the client tells.
             error: The commit's own.
-            since_ns: When the service began it, if that may not be told; None: it was told, or the client began it.
         """
         rows = [tp for tp in partitions or () if tp.offset >= 0]
         places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
-        if places in self._sent:
-            self._sent.remove(places)
-        else:
-            # One that the client makes when a partition goes is told after that; the coordinator's log has it.
-            own = since_ns is not None
-            rows = [tp for tp in rows if own or error or tp.error or (tp.topic, tp.partition) in self._owned]
-            places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
-            if places == self._begun:
-                self._begun = frozenset()
-            elif places:
-                self.member.commit("begin", places, since_ns if own else self.idle_ns)
-        self.outcome(rows, error)
-
-    def outcome(self, rows: Any, error: Any) -> None:
-        """Which partitions of a commit were accepted, and which refused."""
+        if places:
+            self._answered(places)
         refused = [tp for tp in rows if error or tp.error]
         accepted = [tp for tp in rows if not (error or tp.error)]
         if accepted:
@@ -300,7 +306,7 @@ def _rebalancing(group: _Group, name: str, own: Any) -> Any:
         try:
             return None if own is None else own(consumer, partitions)
         finally:
-            group.member.guarded(group.member.callback, name, "end", places)
+            group.member.guarded(group.end_callback, name, places)
 
     return callback
 
@@ -400,8 +406,6 @@ class _Recording:
         messages = client.consume(*args, **kwargs)
         if messages:
             group.member.guarded(lambda: group.member.tell("consume", offsets=group.runs(messages)))
-        else:
-            group.idle_ns = time.monotonic_ns()
         return messages
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
@@ -409,22 +413,19 @@ class _Recording:
         group = getattr(self, MEMBER, None)
         if group is None:
             return client.commit(*args, **kwargs)
-        guarded, since_ns = group.member.guarded, time.monotonic_ns()
+        guarded = group.member.guarded
         guarded(group.member.flush)
         named = _named(_COMMIT, args, kwargs)
         asynchronous = bool(named.get("asynchronous", named.get("async", True)))
         offsets = guarded(_offsets, **named)
-        guarded(group.commit_begins, offsets, asynchronous)
+        begun = guarded(group.commit_begins, offsets)
         try:
             answer = client.commit(*args, **kwargs)
         except BaseException as error:
-            guarded(group.commit_fails, offsets, asynchronous, error)
+            guarded(group.commit_fails, begun, error)
             raise
         if not asynchronous:
-            if offsets:
-                guarded(group.outcome, [tp for tp in answer if tp.offset >= 0], None)
-            else:
-                guarded(group.committed, answer, None, since_ns)
+            guarded(group.committed, answer)
         return answer
 
     def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
@@ -475,7 +476,6 @@ def _polling(original: Any) -> Any:
             return message
         member = group.member
         if message is None:
-            group.idle_ns = time.monotonic_ns()
             member.guarded(member.flush)
             return None
         pending = member.pending

@@ -32,7 +32,8 @@ def _start(member: RecordedMember, coordinator: Any) -> None:
     if any(ours):
         more["early_heartbeats"] = True
     names = [assignor.name for assignor in assignors]
-    member.start(subscription.subscription or (), names, given, coordinator.config, **more)
+    config = coordinator.config
+    member.start(subscription.subscription or (), names, given, config, config.get("group_instance_id"), **more)
 
 
 def _preparing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> Steps:

@@ -142,7 +142,7 @@ class RecordedMember:
         self._file, self._client, self._read_id, self._runs = file, client, read_id, runs or runs_of
         self.number, self._pid = file.add(self), os.getpid()
         self._home = self._pid
-        self.generation, self._member_id = -1, ""
+        self.generation, self._member_id, self._instance_id = -1, "", ""
         self._started = self._failed = False
         self._given_up: set[Any] = set()
         self._accepted: dict[Any, Any] = {}  # (topic, partition) -> offset, since it was assigned
@@ -150,7 +150,7 @@ class RecordedMember:
         self._condensed: list[dict[str, Any]] = []
         self._last_runs: dict[Any, dict[str, Any]] = {}
         self.limit = self._step = 1
-        self._checked_ns = self._flushed_ns = self._last_ns = 0
+        self._checked_ns = self._flushed_ns = 0
 
     @property
     def id(self) -> str:
@@ -189,14 +189,16 @@ class RecordedMember:
         except Exception:
             say(text)
 
-    def tell(self, kind: str, since_ns: int | None = None, /, **fields: Any) -> None:
+    def tell(self, kind: str, /, **fields: Any) -> None:
         """Write the records that were handed out, then this event. A consumer that never joins has no events."""
         if self._started:
             with self._file.lock:
                 self.flush()
-                self._write(kind, fields, since_ns)
+                self._write(kind, fields)
 
-    def start(self, topics: Any, assignors: Any, given: Any, settings: Any, **more: Any) -> None:
+    def start(
+        self, topics: Any, assignors: Any, given: Any, settings: Any, instance_id: Any = None, **more: Any
+    ) -> None:
         """Tell the subscription and settings once, before the first join.
 
         Args:
@@ -204,11 +206,12 @@ class RecordedMember:
             assignors: Protocol names.
             given: The assignors as ``CLIENT:NAME``.
             settings: The client's configuration, of which `SETTINGS` are told.
+            instance_id: That of a static member; nothing without one.
             more: Further fields of its configuration.
         """
         if self._started:
             return
-        self._started = True
+        self._started, self._instance_id = True, str(instance_id or "")
         config = {name: settings[name] for name in SETTINGS if name in settings}
         names = [str(name) for name in assignors]
         config = {"assignors": list(given), **config, **more}
@@ -231,18 +234,18 @@ class RecordedMember:
         """Those that it has not given up since they were assigned: a client lists them until its next assignment."""
         return {tp for tp in partitions if (tp[0], tp[1]) not in self._given_up}
 
-    def commit(self, edge: str, offsets: Any, since_ns: int | None = None, **more: Any) -> None:
+    def commit(self, edge: str, offsets: Any, **more: Any) -> None:
         """A commit begins, is accepted or is refused.
 
         Args:
             edge: ``begin``, ``ok`` or ``fail``.
             offsets: (topic, partition, offset) of each partition.
-            since_ns: When it happened, if it was seen later; not before the last event.
-            more: Why it is refused (``error``), and the number of its ``transaction``.
+            more: Why it is refused (``error``), the number of its ``transaction``, and whether what is committed was
+                chosen ``by_client``.
         """
         if edge == "ok":
             self._accepted.update(((topic, number), offset) for topic, number, offset in offsets)
-        self.tell(f"commit_{edge}", since_ns, offsets=_places(offsets), **more)
+        self.tell(f"commit_{edge}", offsets=_places(offsets), **more)
 
     def seek(self, topic: Any, number: Any, offset: Any) -> None:
         """The service has sought: after an aborted transaction it goes back to the committed offset.
@@ -301,17 +304,16 @@ class RecordedMember:
                 self._last_runs[place] = run
                 self._condensed.append(run)
 
-    def _write(self, kind: str, fields: Any, since_ns: int | None = None) -> None:
+    def _write(self, kind: str, fields: Any) -> None:
         member_id = self.id  # the old one, for the events of the loss of a membership
-        now_ns = time.monotonic_ns()
-        at_ns = now_ns if since_ns is None else min(now_ns, max(since_ns, self._last_ns))
-        self._last_ns = at_ns
         row = {
-            "kind": kind, "mono_ns": at_ns, "ts_ns": time.time_ns() - now_ns + at_ns, "pid": os.getpid(),
+            "kind": kind, "mono_ns": time.monotonic_ns(), "ts_ns": time.time_ns(), "pid": os.getpid(),
             "consumer": self.number, **fields,
         }  # fmt: skip
         if member_id:
             row["member_id"] = member_id
+        if self._instance_id:
+            row["instance_id"] = self._instance_id
         if (log_bytes := self._file.log_bytes()) is not None:
             row["log_bytes"] = log_bytes
         self._file.write(row)

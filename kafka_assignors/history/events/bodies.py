@@ -294,7 +294,14 @@ class CommitBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class CommitBeginBody(CommitBody):
-    """A member begins to commit."""
+    """A member begins to commit.
+
+    Args:
+        by_client: What is committed was not named. The client chose it, and did so before this was told, or did so
+            later, and may have chosen more.
+    """
+
+    by_client: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

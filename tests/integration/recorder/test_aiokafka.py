@@ -174,6 +174,16 @@ def test_a_join_is_told(client: Client) -> None:
         "max_poll_interval_ms": 300_000,
     }  # fmt: skip
     assert (generation["generation"], generation["protocol"], generation["member_id"]) == (4, "roundrobin", "id")
+    assert "instance_id" not in generation
+
+
+def test_a_static_member_has_its_instance_id(client: Client) -> None:
+    consumer = client.module.AIOKafkaConsumer()
+    consumer._coordinator._group_instance_id = "billing-1"
+
+    CALLS["prepare"](consumer)
+
+    assert {row["instance_id"] for row in client.rows()} == {"billing-1"}
 
 
 def test_a_pattern_is_one(client: Client) -> None:

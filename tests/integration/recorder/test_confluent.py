@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -276,6 +275,13 @@ def test_a_start_has_the_clients_defaults(settings: Any, config: Any, client: Cl
     )  # fmt: skip
 
 
+def test_a_static_member_has_its_instance_id(client: Client) -> None:
+    consumer = client.consumer(**{"group.instance.id": "billing-1"})
+    consumer.close()
+
+    assert [row["instance_id"] for row in client.rows()] == ["billing-1"]
+
+
 def test_a_pattern_is_one(client: Client) -> None:
     client.module.Consumer({"group.id": GROUP}).subscribe(["^orders-.*"])
 
@@ -520,23 +526,41 @@ def test_the_outcome_of_a_commit_is_told_by_the_clients_callback(client: Client)
     assert heard == [(None, commits((1, 5))), ("no", commits((1, 7)))]
 
 
-def test_the_clients_own_commits_began_after_the_poll_before(client: Client) -> None:
-    """It may have begun long before it is told, while the service worked."""
+def test_what_the_client_chose_to_commit_is_told_so(client: Client) -> None:
+    """By itself, or as the service named nothing: it may have chosen long before, or more as it sends it."""
     consumer = client.consumer()
     tell = consumer.args[0]["on_commit"]
-    client.does["poll"] = lambda *_: None
-    consumer.poll(1)
-    polled_ns = time.monotonic_ns()
-    time.sleep(0.01)
+    client.does["consume"] = lambda *_: [Message(1, 3)]
 
+    tell(None, commits((1, 3)))
+    consumer.consume(1)
+    consumer.commit()
     tell(None, commits((1, 5)))
+    consumer.commit(offsets=commits((1, 6)))
     tell("_NO_OFFSET", [])
     tell("_NO_OFFSET", None)
 
-    begin, end = client.rows()
-    assert (begin["kind"], end["kind"]) == ("commit_begin", "commit_ok")
-    assert begin["mono_ns"] <= polled_ns < end["mono_ns"]
-    assert abs((begin["ts_ns"] - begin["mono_ns"]) - (end["ts_ns"] - end["mono_ns"])) < 10**6
+    rows = [row for row in client.rows() if row["kind"] != "consume"]
+    assert [(row["kind"], row["offsets"][0]["offset"], row.get("by_client")) for row in rows] == [
+        ("commit_begin", 3, True), ("commit_ok", 3, None),
+        ("commit_begin", 4, True), ("commit_begin", 5, True), ("commit_ok", 5, None),
+        ("commit_begin", 6, None),
+    ]  # fmt: skip
+    assert consumer._kafka_assignors_member._chosen == []
+
+
+def test_what_goes_may_be_committed_until_its_callback_has_ended(client: Client) -> None:
+    """A commit that names nothing has it, too."""
+    consumer = client.module.Consumer({"group.id": GROUP, "enable.auto.commit": False})
+    consumer.subscribe(["t"], on_revoke=lambda consumer, _: consumer.commit())
+    assigned(consumer, 1)
+    client.does["consume"] = lambda *_: [Message(1, 3)]
+    consumer.consume(1)
+    client.forget()
+
+    called(consumer, "on_revoke", 1)
+
+    assert client.events() == [("revoke_begin", [1]), ("commit_begin", [(1, 4)]), ("revoke_end", [1])]
 
 
 @pytest.mark.parametrize(
@@ -572,16 +596,16 @@ def test_what_the_client_commits_as_a_partition_goes_began_before(
     assert begun is None or kinds.index("commit_begin") < kinds.index("revoke_begin")
 
 
-def test_a_commit_as_a_partition_goes_is_told_after_it_and_left_to_the_log(client: Client) -> None:
+def test_a_commit_as_a_partition_goes_may_be_answered_after_it(client: Client) -> None:
     consumer = client.consumer()
     tell = consumer.args[0]["on_commit"]
     called(consumer, "on_revoke", 1)
     client.forget()
 
     tell(None, commits((1, 5)))
-    assert client.events() == []
     tell("refused", commits((1, 5)))
-    assert client.events() == [("commit_begin", [(1, 5)]), ("commit_fail", [(1, 5)])]
+
+    assert client.events() == [(f"commit_{edge}", [(1, 5)]) for edge in ("begin", "ok", "begin", "fail")]
 
 
 def test_a_close_is_told_once(client: Client) -> None:

@@ -187,6 +187,18 @@ def test_the_first_join_of_a_consumer(protocol: Protocol, client: Client) -> Non
     start = client.rows()[0]
     assert (start["topics"], start["assignors"], start["consumer"]) == (["t"], ["range"], 0)
     assert start["config"] == {"assignors": ["kafka-python:range"], "session_timeout_ms": 45000}
+    assert "instance_id" not in start
+
+
+def test_a_static_member_has_its_instance_id(client: Client) -> None:
+    consumer = client.consumer(generation=None)
+    consumer._coordinator.config["group_instance_id"] = "billing-1"
+    client.does["complete"] = adopt
+
+    CALLS["prepare"](consumer)
+    CALLS["complete"](consumer)
+
+    assert {row["instance_id"] for row in client.rows()} == {"billing-1"}
 
 
 def rebalance(consumer: Any, assignment: bytes) -> None:

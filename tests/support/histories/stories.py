@@ -9,7 +9,8 @@ from typing import Any
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.core.wire.protocol import AssignedPartitions, encode_assignment
 from kafka_assignors.history.events import Event, partitions_json
-from tests.support.histories.story import MS, SESSION_MS, Story, churn
+from kafka_assignors.integration.checker.planned import LATE_MS
+from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story, churn
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 TEN_MINUTES_MS = 600_000
@@ -363,3 +364,19 @@ def cut_off(
     else:
         story.stop("a")
     return story.round().wait(1000).records(1).drain()
+
+
+def of_a_service(story: Story, *names: str) -> Story:
+    """The members, or some of them, are a service's processes."""
+    story.events = [
+        replace(e, data={**e.data, "log_bytes": 0}) if e.src == "member" and e.member in (names or (e.member,)) else e
+        for e in story.events
+    ]
+    return story
+
+
+def missed_while_working(service: bool = True) -> Story:
+    """b dies, and a works on records from before its session ends until it joins, late."""
+    story = Story("range", {"t": 2}).start("a", "b").round().records(4).wait(1000).kill("b")
+    story.consume("a", commit=False).wait(HEARTBEAT_MS + LATE_MS + 100).round()
+    return of_a_service(story) if service else story

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Set
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event, is_of
@@ -21,11 +22,13 @@ from kafka_assignors.history.events.bodies import (
 )
 
 from ...ledger import GroupRecord, Process
-from ...slack import around
+from ...slack import around, surely_before
 from ..findings import Findings, all_named
 
 _TELL_THEIR_GENERATION = (None, "kafka-python", "confluent-kafka")
 """Clients whose generations do not come from the coordinator log."""
+_REVOKES_FIRST = "confluent-kafka"
+"""The client that, in a cooperative rebalance, revokes in the generation that it adopts next."""
 _LEAVE_SILENTLY = ("aiokafka",)
 """Clients that call no callback when they leave."""
 
@@ -61,7 +64,7 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
             owned[process].difference_update(event.body.partitions)
             findings.judged("R8")
             number = event.body.generation
-            was_adopted = number in adopted[process] or _committed(record, number, event)
+            was_adopted = number in adopted[process] or _follows(record, number, adopted[process], event)
             if is_of(event, RevokeBeginBody) and event.body.partitions and not was_adopted:
                 message = f"{event.member} gave partitions up in generation {number}, which it had not adopted"
                 findings.broken("R8", message, event)
@@ -77,8 +80,12 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
                 findings.broken("R8", message, begin, event)
 
 
-def _committed(record: GroupRecord, number: int, event: Event) -> bool:
-    """Whether the log has the generation: a member of another client tells a revocation before the adoption."""
+def _follows(record: GroupRecord, number: int, adopted: Set[int], event: Event) -> bool:
+    """Whether the log has the generation, of a client that tells a revocation before the adoption."""
+    if event.client == _REVOKES_FIRST:
+        committed = record.by_number.get(number)
+        is_next = number > max(adopted, default=-1)
+        return is_next and committed is not None and not surely_before(event.mono_ns, committed.event.mono_ns)
     if event.client in _TELL_THEIR_GENERATION:
         return False
     return number in record.by_number or any(epoch == number for _, epoch in record.reconciliation.reached)

@@ -21,7 +21,7 @@ from kafka_assignors.history.events.bodies import (
     RewoundBody,
 )
 
-from ...ledger import GroupRecord, Process
+from ...ledger import GroupRecord, Process, is_by_client
 from ...slack import around, surely_before
 from ..findings import Findings, named
 
@@ -96,7 +96,8 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
 
     A commit is in the log between its begin and its answer. One that failed otherwise than by a refusal, or that was
     never answered, may be in the log at any later time, or not. A client may send it again until it is answered.
-    Offsets of a transaction are written before it ends.
+    Offsets of a transaction are written before it ends. Where the client chose what to commit (``by_client``), only its
+    answer's time is known, and without one it may have committed more; C5 says that it had read that.
     Where a fault may have made a client send a commit twice, a second copy in the log is not judged. A client that
     commits by itself never tells the last commits of a process that ended without closing it (`GroupRecord.cut_off`).
 
@@ -125,14 +126,23 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
                 continue  # sent again before it was answered, as Java's client does when it is woken up
             if id(event) in repeated:
                 continue  # a client may commit its position at any time, e.g. before it leaves, if it changes nothing
-            if any(not _told_later(process, event, reported[tp]) for process in record.cut_off_at(tp, event.mono_ns)):
-                continue  # the client did it by itself, and its process ended before it told of it
+            untold = {*record.cut_off_at(tp, event.mono_ns), *_choosing(event, reported[tp])}
+            if any(not _told_later(process, event, reported[tp]) for process in untold):
+                continue  # its client chose what to commit, and it ended, or ends its consumer, before it told of it
             if not whole:
                 findings.not_judged("C7", _UNTOLD)
             elif same and faulty:
                 findings.not_judged("C7", _TWICE)
             else:
                 _from_nowhere(tp, event, same, findings)
+
+
+def _choosing(commit: Event[OffsetCommittedBody], reported: Sequence[_ReportedCommit]) -> Iterator[Process]:
+    """The processes that wait for the answer to a commit of what the client chooses, which may be this one."""
+    for begun in reported:
+        asked = begun.end is None and is_by_client(begun.begin) and begun.offset <= commit.body.offset
+        if asked and not surely_before(commit.mono_ns, begun.begin.mono_ns):
+            yield begun.process
 
 
 def _told_later(process: Process, commit: Event, reported: Sequence[_ReportedCommit]) -> bool:
@@ -220,7 +230,7 @@ def _of_partitions(
     process: Process, begin: Event[CommitBody], end: Event[CommitBody] | None
 ) -> Iterator[tuple[TopicPartition, _ReportedCommit]]:
     in_transaction = begin.body.transaction is not None or begin is end
-    from_ns = -_NEVER if in_transaction else around(begin.mono_ns)[0]
+    from_ns = -_NEVER if in_transaction or is_by_client(begin) else around(begin.mono_ns)[0]
     until_ns = around(end.mono_ns)[1] if end is not None and is_of(end, CommitOkBody) else _NEVER
     for row in (end or begin).body.offsets or begin.body.offsets:
         yield row.tp, _ReportedCommit(process, row.offset, from_ns, until_ns, begin, end)

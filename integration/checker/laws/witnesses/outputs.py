@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import WIRE, Event, is_of
+from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
     CommitBeginBody,
@@ -18,6 +18,7 @@ from kafka_assignors.history.events.bodies import (
     StopBody,
 )
 
+from ...busy import is_of_a_service
 from ...ledger import GroupRecord, Process, RunRecord
 from ..exactly_once import by_transaction, committed_passes, output_topics
 from ..findings import SHOWN, Findings, named
@@ -37,7 +38,7 @@ def outputs_of_committed_inputs(record: GroupRecord, run: RunRecord, findings: F
     passes = committed_passes(run, topics) if topics else ()
     if not passes:
         return  # `no_zombies` says so
-    unnamed = topics - {start.body.config.output for start in record.starts.values() if _of_a_service(start)}
+    unnamed = topics - {start.body.config.output for start in record.starts.values() if is_of_a_service(start)}
     inputs = {ack.body.value_id: ack for ack in run.acks}
     begun = by_transaction(record.events.of(CommitBeginBody))
     accepted = _accepted(record)
@@ -75,7 +76,7 @@ def one_transaction_at_a_time(record: GroupRecord, findings: Findings) -> None:
     may fail before the commit began.
     """
     members = {process for process, start in record.starts.items() if start.body.config.output}
-    members -= {process for process in members if _of_a_service(record.starts[process])}
+    members -= {process for process in members if is_of_a_service(record.starts[process])}
     open_: dict[Process, Event[CommitBeginBody]] = {}
     last: dict[Process, int] = defaultdict(int)
     events: list[Event] = [*record.events.of(CommitBody), *record.events.of(StopBody)] if members else []
@@ -107,10 +108,6 @@ def _numbered(commit: Event[CommitBody]) -> str:
     number = commit.body.transaction
     places = ", ".join(f"{named(row.tp)} at {row.offset}" for row in commit.body.offsets[:SHOWN])
     return f"{'a commit without a transaction' if number is None else f'transaction {number}'} ({places or 'nothing'})"
-
-
-def _of_a_service(start: Event) -> bool:
-    return start.log_bytes is not None or start.client == WIRE
 
 
 def _accepted(record: GroupRecord) -> Mapping[tuple[Process, TopicPartition], Sequence[tuple[int, int]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_assignors.errors import WireError
-from kafka_assignors.history.events import WIRE, Event, is_of
+from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import (
     AdminChangeBody,
     AssignBeginBody,
@@ -16,6 +16,7 @@ from kafka_assignors.history.events.bodies import (
     StartBody,
 )
 
+from ...busy import is_of_a_service
 from ...ledger import GroupRecord, Process
 from ...slack import SLACK_MS, surely_before
 from ..findings import MS, Findings
@@ -73,8 +74,7 @@ def joined_as_configured(record: GroupRecord, findings: Findings) -> None:
 def _differences(row: MemberRow, start: Event[StartBody]) -> Iterator[tuple[str, object, object]]:
     config = start.body.config
     pairs: list[tuple[str, object, object]] = [("the instance id", start.instance_id, row.instance_id)]
-    of_a_service = start.log_bytes is not None or start.client == WIRE  # which chooses its client id
-    if start.instance_id is None and not of_a_service:
+    if start.instance_id is None and not is_of_a_service(start):  # which chooses its client id
         pairs.append(("the name", start.member, row.client_id))
     if config.session_timeout_ms is not None and row.session_timeout_ms is not None:
         pairs.append(("session_timeout_ms", config.session_timeout_ms, row.session_timeout_ms))

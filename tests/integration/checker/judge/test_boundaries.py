@@ -30,7 +30,7 @@ from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
 from tests.support.histories.transactions import Transforming, at_work, early_of_broker, late_of_broker, zombie
 from tests.support.histories.truncation import END, before, read_back, truncate
 
-from . import test_cut_off
+from . import test_cut_off, test_witnesses
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
 EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS, HANDOVER_MS = 500, 3000, 1000, 300, 1500
@@ -391,6 +391,8 @@ ELSEWHERE = {
     "commits._told_later SLACK_MS": test_cut_off.test_whoever_told_a_later_commit_had_told_the_one_before,
     "records._is_of_cut_off SLACK_MS": test_cut_off.test_what_was_handed_out_just_before_may_not_be_on_record,
     "records._is_of_cut_off WRITTEN_MS": test_cut_off.test_what_was_handed_out_just_before_may_not_be_on_record,
+    "commits._choosing SLACK_MS": test_cut_off.test_a_client_may_commit_more_than_was_told_as_it_was_asked,
+    "callbacks._follows SLACK_MS": test_witnesses.test_librdkafka_revokes_once_the_generation_is_in_the_log,
     "commits._of_partitions SLACK_MS": test_a_commit_is_in_the_log_between_its_begin_and_its_answer,
     "commits.own_reading SLACK_MS": test_a_poll_may_be_told_a_little_after_the_commit_of_its_records,
     "roles.joined_as_configured SLACK_MS": test_a_generation_has_members_that_have_started,

@@ -14,6 +14,7 @@ from kafka_assignors.history.events import WIRE
 from kafka_assignors.integration.checker import check
 from tests.support.damage import shifted
 from tests.support.histories import rare
+from tests.support.histories.stories import of_a_service
 from tests.support.histories.story import COOPERATIVE, HEARTBEAT_MS, MS, SESSION_MS, Story, churn, given_up
 from tests.support.histories.transactions import at_work
 
@@ -526,15 +527,6 @@ def by_transaction(number: int) -> Callable[[dict[str, Any]], None]:
     return lambda data: data.update(author={**data["author"], "transaction": number})
 
 
-def of_a_service(story: Story, *names: str) -> Story:
-    """The members, or some of them, are a service's processes."""
-    story.events = [
-        replace(e, data={**e.data, "log_bytes": 0}) if e.src == "member" and e.member in (names or (e.member,)) else e
-        for e in story.events
-    ]
-    return story
-
-
 def closed(story: Story) -> Story:
     story.tell("closing")
     return story.stop("a").stop("d")
@@ -677,3 +669,42 @@ def test_a_refusal_is_known_by_the_words_of_each_client(error: str) -> None:
     verdict = check(answered(ended(), error).history)
 
     assert "was refused, and is in the log" in " ".join(broken.message for broken in verdict.violations)
+
+
+def revoked_first(client: str, after_ms: float = 1) -> Story:
+    """In a cooperative rebalance a revokes, and then adopts the generation of which that is.
+
+    Args:
+        after_ms: From the commit of that generation to the revocation.
+    """
+    story = Story("cooperative-sticky", {"t": 2}).start("a").round().wait(1000).start("b").round(stable=False)
+    committed = next(e for e in story.events if e.kind == "generation_committed" and e.data["generation"] == 2)
+    for number, kind in enumerate(("revoke_begin", "revoke_end", "generation")):
+        told = [e for e in story.events if e.kind == kind and e.member == "a" and e.data["generation"] == 2][-1]
+        by_ms = (committed.mono_ns - told.mono_ns) / MS + after_ms + number / 10
+        at = story.events.index(told)
+        ns = told.mono_ns + round(by_ms * MS)
+        story.events[at] = replace(told, mono_ns=ns, ts_ns=ns)
+    story.events.sort(key=lambda e: e.mono_ns)
+    return as_client(story, client, "a")
+
+
+def test_librdkafka_revokes_in_the_generation_that_it_adopts_next() -> None:
+    assert broken(revoked_first("confluent-kafka"), "R8") == []
+    assert broken(revoked_first("kafka-python"), "R8") == [
+        "a gave partitions up in generation 2, which it had not adopted"
+    ]
+
+
+@pytest.mark.parametrize("generation", [9, -1])
+def test_librdkafka_revokes_in_no_generation_that_the_log_lacks(generation: int) -> None:
+    story = revoked_first("confluent-kafka")
+    for kind in ("revoke_begin", "revoke_end"):
+        story.change(kind, set_(generation=generation), member="a", generation=2)
+
+    assert broken(story, "R8") == [f"a gave partitions up in generation {generation}, which it had not adopted"]
+
+
+@pytest.mark.parametrize(("after_ms", "broken_laws"), [(-100, 0), (-101, 1)])
+def test_librdkafka_revokes_once_the_generation_is_in_the_log(after_ms: float, broken_laws: int) -> None:
+    assert len(broken(revoked_first("confluent-kafka", after_ms), "R8")) == broken_laws

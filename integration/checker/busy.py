@@ -1,0 +1,85 @@
+"""When the members of a group could not join: they ran callbacks, worked on records, or committed. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from kafka_assignors.history.events import WIRE, Event
+
+_MS = 1_000_000
+_OPENS = {"revoke_begin": "revoke_end", "assigned_begin": "assigned_end", "lost_begin": "lost_end",
+          "assign_begin": "assign_end"}  # fmt: skip
+"""Kind of event -> the one that ends what it begins."""
+_WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_begin", "commit_fail")}
+"""Kinds of two successive events of a process that did not poll in between."""
+
+
+class Busy:
+    """When at least one member could not join.
+
+    Args:
+        events: Of the group's members, in any order.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        by_process: dict[tuple[str | None, int], list[Event]] = defaultdict(list)
+        for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
+            by_process[event.member, event.incarnation].append(event)
+        self._surely = sorted(interval for mine in by_process.values() for interval in _occupied(mine))
+        services = [mine for mine in by_process.values() if is_of_a_service(mine[0])]
+        unseen = [interval for mine in services for interval in _unseen(mine)]
+        self._perhaps = sorted([*self._surely, *unseen]) if services else []
+
+    def surely_ms(self, from_ns: int, until_ns: int) -> float:
+        """How long that was between two times, as the members tell it."""
+        return _within(self._surely, from_ns, until_ns)
+
+    def perhaps_ms(self, from_ns: int, until_ns: int) -> float:
+        """How long that may have been, with services, which don't tell when they have worked; without any, 0."""
+        return _within(self._perhaps, from_ns, until_ns)
+
+
+def is_of_a_service(event: Event) -> bool:
+    """Whether a member's event is of a service, which the recorder or its connections show."""
+    return event.log_bytes is not None or event.client == WIRE
+
+
+def _within(intervals: Iterable[tuple[int, int]], from_ns: int, until_ns: int) -> float:
+    total, reached = 0, from_ns
+    for begin_ns, end_ns in intervals:
+        begin_ns, end_ns = max(begin_ns, reached), min(end_ns, until_ns)
+        if end_ns > begin_ns:
+            total, reached = total + end_ns - begin_ns, end_ns
+    return total / _MS
+
+
+def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
+    """When a process ran a callback or its assignor, worked on consumed records, or waited for a commit."""
+    opened: dict[str, int] = {}
+    since: Event | None = None
+    for event in events:
+        if event.kind in _OPENS:
+            opened[_OPENS[event.kind]] = event.mono_ns
+        elif event.kind in opened:
+            yield opened.pop(event.kind), event.mono_ns
+        if since is not None and (since.kind, event.kind) in _WORK:
+            yield since.mono_ns, event.mono_ns
+        if not _goes_on(since, event):
+            since = event
+
+
+def _unseen(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
+    """From the records that a process was handed out to whatever it did next."""
+    since: Event | None = None
+    for event in events:
+        if _goes_on(since, event):
+            continue
+        if since is not None and since.kind == "consume":
+            yield since.mono_ns, event.mono_ns
+        since = event
+
+
+def _goes_on(since: Event | None, event: Event) -> bool:
+    """Whether the work on records goes on as an earlier commit is answered: a service may not wait for the answer."""
+    return since is not None and since.kind == "consume" and event.kind in ("commit_ok", "commit_fail")

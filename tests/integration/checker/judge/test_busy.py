@@ -1,0 +1,99 @@
+"""While a group waits for a join, its members may be busy: O4 does not count that, and T1 judges nothing by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_assignors.integration.checker import check, planned
+from kafka_assignors.integration.checker.busy import Busy
+from tests.support.histories import handovers
+from tests.support.histories.handovers import joined, last
+from tests.support.histories.stories import missed_while_working, of_a_service
+from tests.support.histories.story import MS, SESSION_MS, Story
+
+
+def told(*kinds: str) -> Story:
+    """These kinds of events of a member, each a second after the one before."""
+    story = Story()
+    for kind in kinds:
+        story.wait(999).tell(kind, "member", "a", offsets=[])
+    return story
+
+
+@pytest.mark.parametrize(
+    ("kinds", "surely_s", "perhaps_s"),
+    [
+        (("consume", "commit_begin", "commit_ok"), 2, 2),
+        (("consume", "commit_begin", "commit_fail"), 2, 2),
+        (("consume", "commit_ok", "commit_begin"), 2, 2),
+        (("consume", "commit_fail", "commit_ok", "consume"), 0, 3),
+        (("commit_ok", "consume", "revoke_begin", "revoke_end"), 1, 2),
+        (("assign_begin", "assign_end", "assigned_begin", "assigned_end", "lost_begin", "lost_end"), 3, 3),
+        (("generation", "consume"), 0, 0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("service", [True, False])
+def test_how_long_a_member_could_not_join(
+    kinds: tuple[str, ...], surely_s: float, perhaps_s: float, service: bool
+) -> None:
+    story = told(*kinds)
+    busy = Busy((of_a_service(story) if service else story).events)
+    until_ns = story.events[-1].mono_ns
+
+    assert busy.surely_ms(0, until_ns) == surely_s * 1000
+    assert busy.perhaps_ms(0, until_ns) == (perhaps_s * 1000 if service else 0)
+
+
+def test_time_that_two_members_were_busy_counts_once() -> None:
+    story = told("consume", "commit_begin")
+    for at_s, kind in ((1.5, "consume"), (2.5, "commit_begin")):
+        event = story.tell(kind, "member", "b", offsets=[])
+        story.shift(kind, at_s * 1000 - event.mono_ns / MS)
+    busy = Busy(story.events)
+
+    assert busy.surely_ms(0, 10**12) == 1500
+    assert busy.surely_ms(1200 * MS, 2200 * MS) == 1000
+
+
+def working(ms: float, *, service: bool, works_ms: float) -> Story:
+    """A group hands a partition over in so long, in which b worked on a record that it was handed out."""
+    story = joined(ms)
+    at = last(story, "revoke_end").mono_ns / MS + 1
+    rows = [{"topic": "t", "partition": 2, "first": 0, "last": 0, "count": 1, "bytes": 1}]
+    read = story.tell("consume", "member", "b", offsets=rows)
+    story.shift("consume", at - read.mono_ns / MS)
+    other = story.tell("error", "member", "b", error="Slow", message="went on", fatal=False)
+    story.shift("error", at + works_ms - other.mono_ns / MS)
+    story.events.sort(key=lambda e: e.mono_ns)
+    return of_a_service(story) if service else story
+
+
+@pytest.mark.parametrize(
+    ("service", "works_ms", "judged"), [(True, 1501, None), (True, 1490, False), (False, 1501, False)]
+)
+def test_a_hand_over_while_a_process_of_a_service_may_work_is_not_judged(
+    service: bool, works_ms: float, judged: bool | None
+) -> None:
+    verdict = check(working(planned.HANDOVER_MS + 1500, service=service, works_ms=works_ms).history)
+
+    assert ("O4" in {violation.law for violation in verdict.violations}) is (judged is False)
+    assert any(why.endswith(planned.WORKING) for why in verdict.skipped.get("O4", ())) is (judged is None)
+
+
+@pytest.mark.parametrize(("service", "judged"), [(True, None), (False, False)])
+def test_a_dead_member_that_is_missed_while_another_may_work_is_not_judged(service: bool, judged: bool | None) -> None:
+    verdict = check(missed_while_working(service).history)
+
+    assert ("T1" in {violation.law for violation in verdict.violations}) is (judged is False)
+    assert (planned.WORKING in verdict.skipped.get("T1", ())) is (judged is None)
+
+
+def test_a_join_waits_for_any_static_member_that_has_ended() -> None:
+    """It has left the group to nobody's knowledge: another member's partitions, too, wait until its session ends."""
+    story = Story("range", {"t": 4}).start("a").start("b", static=True).round().wait(10_000)
+    story.start("c").stop("b").round()
+    late = handovers.owned_again(story, last(story, "revoke_end", nth=-3), SESSION_MS)
+
+    assert {violation.law for violation in check(late.history).violations} == set()
+    assert any(why.endswith(planned.STATIC) for why in check(late.history).skipped["O4"])

@@ -1,0 +1,482 @@
+"""Sound services at settings that users have: ``python -m tests.support.live.settings --seeds 0..19``.
+
+A seed draws how a service reads (one by one, in batches, by iteration), commits (by itself, in turns, by offset,
+without waiting), what its group does (assignors, static members, session), what its callbacks do, how long its work
+takes, and what happens to its processes. Whatever is drawn, the service is sound, and its verdict must be true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.commands.judged import judged
+from kafka_assignors.integration.members.service import Service
+from kafka_assignors.integration.scenario import SCENARIOS
+from kafka_assignors.integration.scenario.clients import of_service
+from kafka_assignors.integration.scenario.runner import run_scenario
+from kafka_assignors.integration.topics.sandbox import Sandbox
+
+CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka")
+_BEGIN = """\
+import random, signal, sys, time
+address, group, topic, replica = sys.argv[1:5]
+chance, stop, due = random.Random(replica), [], 0.0
+
+def end(*_):
+    stop.append(1)
+
+def work(record):
+{work}
+
+signal.signal(signal.SIGTERM, end)
+"""
+_WORK = {
+    "none": "    pass",
+    "3 ms": "    time.sleep(0.003)",
+    "60 ms": "    time.sleep(0.06)",
+    "now and then 2 s": "    time.sleep(2 if chance.random() < 0.01 else 0)",
+    "of the processor": "    sum(i * i for i in range(30_000))",
+}
+
+_KAFKA_PYTHON = """\
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+import kafka_assignors
+
+done = {{}}
+
+class Listener(ConsumerRebalanceListener):
+    def on_partitions_revoked(self, revoked):
+        pass  # kafka-python takes no commit here: it calls from its own thread
+    def on_partitions_assigned(self, assigned):
+        done.clear()
+
+consumer = KafkaConsumer({settings})
+{subscribe}
+
+def commit(wait=True):
+    try:
+        {commit}
+    except KafkaError:
+        pass  # a rebalance: whoever gets the partition reads these records again
+
+{loop}
+consumer.close()
+"""
+_KAFKA_PYTHON_LOOPS = {
+    "polls": """\
+while not stop:
+    batch = consumer.poll(timeout_ms=200)
+    for tp, records in batch.items():
+        for record in records:
+            work(record)
+        done[tp] = records[-1].offset + 1
+    if batch:
+        commit()
+""",
+    "iterates": """\
+while not stop:
+    for record in consumer:  # until consumer_timeout_ms
+        work(record)
+        done[TopicPartition(record.topic, record.partition)] = record.offset + 1
+        if record.offset % 5 == 0:
+            commit()
+        if stop:
+            break
+    commit()
+""",
+    "pauses": """\
+while not stop:
+    batch = consumer.poll(timeout_ms=200)
+    if not batch:
+        continue
+    consumer.pause(*batch)
+    for tp, records in batch.items():
+        for record in records:
+            work(record)
+        done[tp] = records[-1].offset + 1
+    commit()
+    consumer.resume(*[tp for tp in batch if tp in consumer.assignment()])
+""",
+}
+_KAFKA_PYTHON_COMMITS = {
+    "by itself": "pass",
+    "by itself, often": "pass",
+    "in turns": "consumer.commit()",
+    "by offset": "mine = consumer.assignment(); consumer.commit({tp: OffsetAndMetadata(at, '', -1) "
+    "for tp, at in done.items() if tp in mine}); done.clear()",
+    "without waiting": "consumer.commit_async()",
+}
+
+_CONFLUENT = """\
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+done = {{}}
+
+def on_assign(consumer, partitions):
+    {on_assign}
+
+def on_revoke(consumer, partitions):
+    {on_revoke}
+
+def on_lost(consumer, partitions):
+    for tp in partitions:
+        done.pop((tp.topic, tp.partition), None)
+
+consumer = Consumer({settings})
+consumer.subscribe([{topic}]{callbacks})
+
+def commit(message=None):
+    try:
+        {commit}
+    except KafkaException:
+        pass  # a rebalance: whoever gets the partition reads these records again
+
+{loop}
+consumer.close()
+"""
+_CONFLUENT_LOOPS = {
+    "polls": """\
+while not stop:
+    message = consumer.poll(0.2)
+    if message is None or message.error():
+        continue
+    work(message)
+    done[message.topic(), message.partition()] = message.offset() + 1
+    commit(message)
+""",
+    "consumes": """\
+while not stop:
+    batch = [message for message in consumer.consume(20, 0.2) if not message.error()]
+    for message in batch:
+        work(message)
+        done[message.topic(), message.partition()] = message.offset() + 1
+    if batch:
+        commit()
+""",
+    "pauses": """\
+while not stop:
+    batch = [message for message in consumer.consume(50, 0.2) if not message.error()]
+    places = [TopicPartition(*tp) for tp in {(message.topic(), message.partition()) for message in batch}]
+    consumer.pause(places)
+    for message in batch:
+        work(message)
+        done[message.topic(), message.partition()] = message.offset() + 1
+    if batch:
+        commit()
+    consumer.resume([tp for tp in places if tp in consumer.assignment()])
+""",
+}
+_CONFLUENT_COMMITS = {
+    "by itself": "pass",
+    "by itself, often": "pass",
+    "stores": "consumer.store_offsets(offsets=[TopicPartition(*tp, at) for tp, at in done.items()]); done.clear()",
+    "in turns": "consumer.commit(asynchronous=False)",
+    "by offset": "consumer.commit(offsets=[TopicPartition(*tp, at) for tp, at in done.items()], asynchronous=False); "
+    "done.clear()",
+    "by message": "consumer.commit(message, asynchronous=False) if message else consumer.commit(asynchronous=False)",
+    "without waiting": "consumer.commit()",
+}
+
+_AIOKAFKA = """\
+import asyncio
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import KafkaError
+
+done = {{}}
+
+class Listener(ConsumerRebalanceListener):
+    # aiokafka rebalances in a task of its own: nothing is given up between a batch and its commit
+    async def on_partitions_revoked(self, revoked):
+        async with busy:
+            {on_revoke}
+    async def on_partitions_assigned(self, assigned):
+        pass
+
+async def main():
+    global busy, consumer
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    busy = asyncio.Lock()
+    consumer = AIOKafkaConsumer({settings})
+    consumer.subscribe({subscribe}, listener=Listener())
+    await consumer.start()
+
+    async def commit():
+        try:
+            {commit}
+        except KafkaError:
+            pass  # a rebalance: whoever gets the partition reads these records again
+
+{loop}
+    await consumer.stop()
+
+asyncio.run(main())
+"""
+_AIOKAFKA_LOOPS = {
+    "many": """\
+    while not stop:
+        polled = await consumer.getmany(timeout_ms=200, max_records=20)
+        async with busy:
+            for tp, records in polled.items():
+                if tp not in consumer.assignment():
+                    continue  # it went between the poll and here
+                for record in records:
+                    await asyncio.to_thread(work, record)
+                done[tp] = records[-1].offset + 1
+            if done:
+                await commit()
+""",
+}
+_AIOKAFKA_LOOPS["one by one"] = """\
+    while not stop:
+        try:
+            record = await asyncio.wait_for(consumer.getone(), 0.2)
+        except asyncio.TimeoutError:
+            continue
+        async with busy:
+            tp = TopicPartition(record.topic, record.partition)
+            if tp in consumer.assignment():
+                await asyncio.to_thread(work, record)
+                done[tp] = record.offset + 1
+                await commit()
+"""
+_AIOKAFKA_LOOPS["iterates"] = """\
+    async def read():
+        async for record in consumer:
+            async with busy:
+                tp = TopicPartition(record.topic, record.partition)
+                if tp in consumer.assignment():
+                    await asyncio.to_thread(work, record)
+                    done[tp] = record.offset + 1
+                    await commit()
+
+    reading = asyncio.create_task(read())
+    while not stop and not reading.done():
+        await asyncio.sleep(0.1)
+    async with busy:
+        reading.cancel()
+"""
+_AIOKAFKA_COMMITS = {
+    "by itself": "pass",
+    "by itself, often": "pass",
+    "in turns": "await consumer.commit()",
+    "by offset": "await consumer.commit({tp: at for tp, at in done.items() if tp in consumer.assignment()}); "
+    "done.clear()",
+}
+_TIMEOUTS = re.compile(
+    r"""session_timeout_ms=10_000, heartbeat_interval_ms=1000, |"""
+    r"""'session.timeout.ms': 10000, 'heartbeat.interval.ms': 1000, """
+)
+"""As the programs set them: short, because a kill rests for a session."""
+SCENES = ("churn", "hand-over", "pause", "rejoin")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a seed draws for a client."""
+
+    client: str
+    seed: int
+    program: str
+    scene: str
+    settings: dict[str, object]
+
+
+def drawn(client: str, seed: int) -> Drawn:
+    """The service of a seed, and what happens to it."""
+    chance = random.Random(f"{client} {seed}")
+    scene = chance.choice(SCENES)
+    make = {"kafka-python": _kafka_python, "confluent-kafka": _confluent, "aiokafka": _aiokafka}[client]
+    work = chance.choice(list(_WORK))
+    chosen, program = make(chance)
+    chosen["work"] = work
+    if scene in ("hand-over", "rejoin") and chance.random() < 0.4:  # no session has to end
+        chosen["timeouts"] = "the client's"
+        program = _TIMEOUTS.sub("", program)
+    return Drawn(client, seed, _BEGIN.format(work=_WORK[work]) + program, scene, chosen)
+
+
+def _kafka_python(chance: random.Random) -> tuple[dict[str, object], str]:
+    commits, loop = chance.choice(list(_KAFKA_PYTHON_COMMITS)), chance.choice(list(_KAFKA_PYTHON_LOOPS))
+    assignor = chance.choice(["RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor"])
+    static, listens, pattern = chance.random() < 0.2, chance.random() < 0.5, chance.random() < 0.2
+    isolation = chance.choice(["read_uncommitted", "read_committed"])
+    most = chance.choice([500, 20])
+    settings = [
+        "bootstrap_servers=address", "group_id=group", 'auto_offset_reset="earliest"', "session_timeout_ms=10_000",
+        "heartbeat_interval_ms=1000", "consumer_timeout_ms=500", f"max_poll_records={most}",
+        f"enable_auto_commit={commits.startswith('by itself')}", f"isolation_level={isolation!r}",
+        f"partition_assignment_strategy=[kafka_assignors.{assignor}()]",
+    ]  # fmt: skip
+    if commits == "by itself, often":
+        settings.append("auto_commit_interval_ms=200")
+    if static:
+        settings.append("group_instance_id=replica")
+    named = "pattern='^' + topic + '$'" if pattern else "[topic]"
+    program = _KAFKA_PYTHON.format(
+        settings=", ".join(settings), loop=_KAFKA_PYTHON_LOOPS[loop], commit=_KAFKA_PYTHON_COMMITS[commits],
+        subscribe=f"consumer.subscribe({named}{', listener=Listener()' if listens else ''})",
+    )  # fmt: skip
+    return {
+        "commits": commits, "loop": loop, "assignor": assignor, "static": static, "listens": listens,
+        "pattern": pattern, "isolation": isolation, "most": most,
+    }, program  # fmt: skip
+
+
+def _confluent(chance: random.Random) -> tuple[dict[str, object], str]:
+    commits, loop = chance.choice(list(_CONFLUENT_COMMITS)), chance.choice(list(_CONFLUENT_LOOPS))
+    assignor = chance.choice(["range,roundrobin", "range", "roundrobin", "cooperative-sticky", "broker"])
+    static, pattern = chance.random() < 0.2, chance.random() < 0.2
+    called = chance.choice(["none", "both", "assigns"])
+    own_commit = chance.random() < 0.4 and called != "none" and not commits.startswith("by itself")
+    settings: dict[str, object] = {
+        "auto.offset.reset": "earliest", "enable.auto.commit": commits.startswith("by itself") or commits == "stores",
+    }  # fmt: skip
+    if assignor == "broker":
+        settings["group.protocol"] = "consumer"
+    else:
+        settings |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
+        if assignor != "range,roundrobin":
+            settings["partition.assignment.strategy"] = assignor
+    if commits in ("by itself, often", "stores"):
+        settings["auto.commit.interval.ms"] = 200
+    if commits == "stores":
+        settings["enable.auto.offset.store"] = False
+    if chance.random() < 0.3:
+        settings["isolation.level"] = "read_uncommitted"
+    given = repr(settings)[:-1] + ', "bootstrap.servers": address, "group.id": group'
+    given += ', "group.instance.id": replica}' if static else "}"
+    incremental = "incremental_" if assignor in ("cooperative-sticky", "broker") else ""
+    assign = f"consumer.{incremental}assign(partitions)" if called == "assigns" else "pass"
+    revoke = "commit(); " if own_commit and commits != "stores" else ""
+    if called == "assigns":
+        revoke += f"consumer.{incremental}unassign({'partitions' if incremental else ''})"
+    program = _CONFLUENT.format(
+        settings=given, topic="'^' + topic + '$'" if pattern else "topic", commit=_CONFLUENT_COMMITS[commits],
+        loop=_CONFLUENT_LOOPS[loop], on_assign=assign, on_revoke=revoke or "pass",
+        callbacks="" if called == "none" else ", on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost",
+    )  # fmt: skip
+    return {
+        "commits": commits, "loop": loop, "assignor": assignor, "static": static, "pattern": pattern,
+        "callbacks": called, "commits as it revokes": own_commit,
+    }, program  # fmt: skip
+
+
+def _aiokafka(chance: random.Random) -> tuple[dict[str, object], str]:
+    commits, loop = chance.choice(list(_AIOKAFKA_COMMITS)), chance.choice(list(_AIOKAFKA_LOOPS))
+    assignor = chance.choice(["", "RoundRobinPartitionAssignor", "StickyPartitionAssignor"])
+    static, pattern = chance.random() < 0.2, chance.random() < 0.2
+    own_commit = chance.random() < 0.4
+    settings = [
+        "bootstrap_servers=address", "group_id=group", 'auto_offset_reset="earliest"', "session_timeout_ms=10_000",
+        "heartbeat_interval_ms=1000", f"enable_auto_commit={commits.startswith('by itself')}",
+    ]  # fmt: skip
+    if assignor:
+        settings.append(f"partition_assignment_strategy=[{assignor}]")
+    if commits == "by itself, often":
+        settings.append("auto_commit_interval_ms=200")
+    if static:
+        settings.append("group_instance_id=replica")
+    program = _AIOKAFKA.format(
+        settings=", ".join(settings), loop=_AIOKAFKA_LOOPS[loop], commit=_AIOKAFKA_COMMITS[commits],
+        on_revoke="await consumer.commit()" if own_commit else "pass",
+        subscribe="pattern='^' + topic + '$'" if pattern else "[topic]",
+    )  # fmt: skip
+    return {
+        "commits": commits, "loop": loop, "assignor": assignor or "default", "static": static, "pattern": pattern,
+        "commits as it revokes": own_commit,
+    }, program  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a service was judged."""
+
+    client: str
+    seed: int
+    scene: str
+    settings: dict[str, object]
+    value: bool | None
+    violations: tuple[str, ...]
+    unknown: tuple[str, ...]
+    seconds: float
+
+
+def played(what: Drawn, broker: Broker, folder: Path) -> Outcome:
+    """Play a service and judge it; `folder` gets its program and the history."""
+    began = time.monotonic()
+    worker = folder / "worker.py"
+    worker.write_text(what.program, "utf-8")
+    service = Service((sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{replica}"))
+    if what.scene == "rejoin":
+        scenario = SCENARIOS["scale"]
+        scenario = replace(scenario, steps=(*scenario.steps[:3], *scenario.steps[-2:]))
+    else:
+        scenario = SCENARIOS[what.scene]
+    course = replace(of_service(scenario, {f"{folder.name}-orders": 6}), rate_per_s=60)
+    with Sandbox(broker.connection) as sandbox:
+        ran = run_scenario(
+            course, broker, folder / "history", "run", sandbox=sandbox, group=f"g-{folder.name}", service=service,
+            timeout_s=90,
+        )  # fmt: skip
+    verdict = judged(ran).verdict
+    told = tuple(f"{v.law}: {v.message}" for v in verdict.violations)
+    reasons = tuple(filter(None, (*verdict.unknown, ran.gave_up)))
+    seconds = round(time.monotonic() - began, 1)
+    return Outcome(what.client, what.seed, what.scene, what.settings, verdict.value, told, reasons, seconds)
+
+
+def outcomes(asked: list[Drawn], broker: Broker, folder: Path, at_once: int, for_s: float | None) -> Iterator[Outcome]:
+    """Play some at a time on one broker; none begins after `for_s`."""
+    until = None if for_s is None else time.monotonic() + for_s
+
+    def one(what: Drawn) -> Outcome | None:
+        if until is not None and time.monotonic() > until:
+            return None
+        own = folder / f"{what.client.split('-')[0]}-{what.seed}"
+        own.mkdir(parents=True)
+        try:
+            return played(what, broker, own)
+        except Exception as error:
+            traceback.print_exc()
+            return Outcome(what.client, what.seed, what.scene, what.settings, None, (), (repr(error),), 0)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        for done in as_completed([pool.submit(one, what) for what in asked]):
+            if (outcome := done.result()) is not None:
+                yield outcome
+
+
+def main() -> None:
+    """Play what is asked for, and print a line for each play."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0..19", help="FIRST..LAST")
+    parser.add_argument("--clients", default=",".join(CLIENTS))
+    parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--for-s", type=float, help="begin no play later than after so many seconds")
+    parser.add_argument("--keep", type=Path, help="folder for histories; by default a temporary one")
+    asked = parser.parse_args()
+    first, last = map(int, asked.seeds.split(".."))
+    chosen = [drawn(client, seed) for seed in range(first, last + 1) for client in asked.clients.split(",")]
+    with tempfile.TemporaryDirectory() as temporary, start_broker() as broker:
+        for outcome in outcomes(chosen, broker, asked.keep or Path(temporary), asked.at_once, asked.for_s):
+            print(json.dumps(asdict(outcome)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
