@@ -27,9 +27,9 @@ class Busy:
         for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
             by_process[event.member, event.incarnation].append(event)
         self._surely = sorted(interval for mine in by_process.values() for interval in _occupied(mine))
-        services = [mine for mine in by_process.values() if is_of_a_service(mine[0])]
-        unseen = [interval for mine in services for interval in _unseen(mine)]
-        self._perhaps = sorted([*self._surely, *unseen]) if services else []
+        self._unseen = {p: list(_unseen(mine)) for p, mine in by_process.items() if is_of_a_service(mine[0])}
+        unseen = (interval for mine in self._unseen.values() for interval in mine)
+        self._perhaps = sorted([*self._surely, *unseen]) if self._unseen else []
 
     def surely_ms(self, from_ns: int, until_ns: int) -> float:
         """How long that was between two times, as the members tell it."""
@@ -38,6 +38,12 @@ class Busy:
     def perhaps_ms(self, from_ns: int, until_ns: int) -> float:
         """How long that may have been, with services, which don't tell when they have worked; without any, 0."""
         return _within(self._perhaps, from_ns, until_ns)
+
+    def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
+        """When a service's process that may work on records at a time does something else; else that time itself."""
+        return next(
+            (end_ns for begin_ns, end_ns in self._unseen.get(process, ()) if begin_ns <= at_ns <= end_ns), at_ns
+        )
 
 
 def is_of_a_service(event: Event) -> bool:

@@ -100,8 +100,10 @@ def excuses(record: GroupRecord) -> Excuses:
     reason                  begins                                       ends
     ======================= ============================================ ==============================================
     paused, stalled, or     the first generation without it, committed   its next callback, at most `ZOMBIE_MS` after
-    hit by a proxy          during a fault or before its next callback   the end of the last fault; ``assigned_begin``
-                                                                         of an earlier generation tells it nothing
+    hit by a proxy          during a fault or before its next callback   the end of the last fault, or of the work that
+                                                                         a service may still do then;
+                                                                         ``assigned_begin`` of an earlier generation
+                                                                         tells it nothing
     fenced                  the first generation with the newer process  its next callback, at most two heartbeats and
                             or that process's first adoption             `FENCED_MS` later
     died unseen             the first generation without it after its    the ``exit`` that the harness wrote
@@ -173,7 +175,11 @@ def _of_faults(record: GroupRecord, shift_ns: int) -> Iterator[tuple[Process, Ex
         elif event.kind == "fault_end":
             if open_hit := hits.get(process):
                 open_hit.faults = max(0, open_hit.faults - 1)
-                open_hit.by_ns = _NEVER if open_hit.faults else event.mono_ns + ZOMBIE_MS * MS
+                granted_ns = ZOMBIE_MS * MS
+                by_ns = event.mono_ns + granted_ns
+                polls_ns = record.busy.perhaps_until_ns(process, by_ns)
+                by_ns = polls_ns + granted_ns if polls_ns > by_ns else by_ns
+                open_hit.by_ns = _NEVER if open_hit.faults else by_ns
         elif (open_hit := hits.get(process)) and not _is_old_news(event, open_hit.evicted):
             if open_hit.evicted is not None:
                 yield process, _excuse(open_hit.evicted, min(open_hit.by_ns, event.mono_ns))

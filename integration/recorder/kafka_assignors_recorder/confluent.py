@@ -220,7 +220,7 @@ class _Group:
         self._member_id = member_id or self._member_id
         return generation if generation >= 0 else self.member.generation
 
-    def commit_begins(self, offsets: Any) -> frozenset[Any]:
+    def commit_begins(self, offsets: frozenset[Any]) -> frozenset[Any]:
         """The service commits; of an asynchronous commit, a callback tells the outcome.
 
         One that names nothing commits what is stored as the client sends it. The client tells what that was as it is

@@ -8,7 +8,8 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.scenario.actions import Kill
-from tests.support.live.seeds import NEEDS, Play, drawn, outcomes
+from tests.support.live import many, seeds
+from tests.support.live.seeds import NEEDS, Play, drawn
 from tests.support.live.services import CHANCY, FAULTS, by_batch, with_state
 
 SEEDS = range(20)
@@ -52,7 +53,7 @@ def test_each_seed_is_judged_right(
         pytest.skip("librdkafka may hand out what it fetched for an assignment that is lost")
     asked = [Play(client, name, is_planted, seed) for seed in SEEDS]
 
-    played = list(outcomes(asked, kafka_broker, tmp_path))
+    outcomes: list[seeds.Outcome] = list(many.outcomes(asked, seeds.played, seeds.failed, kafka_broker, tmp_path))
 
-    assert len(played) == len(SEEDS)
-    assert [outcome for outcome in played if not outcome.is_right] == []
+    assert len(outcomes) == len(SEEDS)
+    assert [outcome for outcome in outcomes if not outcome.is_right] == []

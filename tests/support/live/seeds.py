@@ -7,25 +7,20 @@ is a line of JSON: whether the fault was found by its name, or the twin was true
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from kafka_assignors.connection import Connection
-from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.members.group import Stable
 from kafka_assignors.integration.members.service import Service
@@ -36,6 +31,7 @@ from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
 from tests.support.waiting import until
 
+from . import many
 from .services import CHANCY, CLIENTS, FAULTS, SOUND, anew, buffering, by_batch, in_threads, on_a_timer, with_state
 
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -228,47 +224,18 @@ def plays(seeds: Iterable[int], names: Iterable[str] = NEEDS, clients: Iterable[
                     yield Play(client, name, is_planted, seed)
 
 
-def outcomes(
-    asked: Iterable[Play], broker: Broker, folder: Path, at_once: int = 3, until: float | None = None
-) -> Iterator[Outcome]:
-    """Play some at a time on one broker; each gets a folder in `folder`. `until`: none begins later (`time.time`)."""
-
-    def one(number: int, play: Play) -> Outcome | None:
-        if until is not None and time.time() > until:
-            return None
-        own = folder / f"p{number}-{play.seed}"
-        own.mkdir()
-        try:
-            return played(play, broker, own)
-        except Exception:
-            traceback.print_exc()
-            return Outcome(play, None, (), (traceback.format_exc(limit=1).splitlines()[-1],), (), 0, is_right=False)
-
-    with ThreadPoolExecutor(at_once) as pool:
-        running = [pool.submit(one, number, play) for number, play in enumerate(asked)]
-        for done in as_completed(running):
-            if (outcome := done.result()) is not None:
-                yield outcome
+def failed(play: Play, error: str) -> Outcome:
+    """A play that raised."""
+    return Outcome(play, None, (), (error,), (), 0, is_right=False)
 
 
 def main() -> None:
     """Play what is asked for, and print a line for each play."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0..19", help="FIRST..LAST")
+    parser = many.arguments(__doc__, CLIENTS)
     parser.add_argument("--faults", default=",".join(NEEDS), help="names, with commas in between")
-    parser.add_argument("--clients", default=",".join(CLIENTS))
-    parser.add_argument("--at-once", type=int, default=3)
-    parser.add_argument("--for-s", type=float, help="begin no play later than after so many seconds")
-    parser.add_argument("--keep", type=Path, help="folder for histories; by default a temporary one")
     asked = parser.parse_args()
-    first, last = map(int, asked.seeds.split(".."))
-    until = None if asked.for_s is None else time.time() + asked.for_s
-    chosen = plays(range(first, last + 1), asked.faults.split(","), asked.clients.split(","))
-    with tempfile.TemporaryDirectory() as temporary, start_broker() as broker:
-        folder = asked.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        for outcome in outcomes(chosen, broker, folder, asked.at_once, until):
-            print(json.dumps(asdict(outcome)), flush=True)
+    chosen = plays(many.seeds(asked), asked.faults.split(","), asked.clients.split(","))
+    many.print_outcomes(asked, chosen, played, failed)
 
 
 if __name__ == "__main__":

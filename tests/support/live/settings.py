@@ -7,26 +7,22 @@ takes, and what happens to its processes. Whatever is drawn, the service is soun
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import sys
-import tempfile
 import time
-import traceback
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kafka_assignors.integration.broker import Broker, start_broker
+from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.commands.judged import judged
 from kafka_assignors.integration.members.service import Service
 from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
+
+from . import many
 
 CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka")
 _BEGIN = """\
@@ -446,41 +442,16 @@ def played(what: Drawn, broker: Broker, folder: Path) -> Outcome:
     return Outcome(what.client, what.seed, what.scene, what.settings, verdict.value, told, reasons, seconds)
 
 
-def outcomes(asked: list[Drawn], broker: Broker, folder: Path, at_once: int, for_s: float | None) -> Iterator[Outcome]:
-    """Play some at a time on one broker; none begins after `for_s`."""
-    until = None if for_s is None else time.monotonic() + for_s
-
-    def one(what: Drawn) -> Outcome | None:
-        if until is not None and time.monotonic() > until:
-            return None
-        own = folder / f"{what.client.split('-')[0]}-{what.seed}"
-        own.mkdir(parents=True)
-        try:
-            return played(what, broker, own)
-        except Exception as error:
-            traceback.print_exc()
-            return Outcome(what.client, what.seed, what.scene, what.settings, None, (), (repr(error),), 0)
-
-    with ThreadPoolExecutor(at_once) as pool:
-        for done in as_completed([pool.submit(one, what) for what in asked]):
-            if (outcome := done.result()) is not None:
-                yield outcome
+def failed(what: Drawn, error: str) -> Outcome:
+    """A play that raised."""
+    return Outcome(what.client, what.seed, what.scene, what.settings, None, (), (error,), 0)
 
 
 def main() -> None:
     """Play what is asked for, and print a line for each play."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0..19", help="FIRST..LAST")
-    parser.add_argument("--clients", default=",".join(CLIENTS))
-    parser.add_argument("--at-once", type=int, default=3)
-    parser.add_argument("--for-s", type=float, help="begin no play later than after so many seconds")
-    parser.add_argument("--keep", type=Path, help="folder for histories; by default a temporary one")
-    asked = parser.parse_args()
-    first, last = map(int, asked.seeds.split(".."))
-    chosen = [drawn(client, seed) for seed in range(first, last + 1) for client in asked.clients.split(",")]
-    with tempfile.TemporaryDirectory() as temporary, start_broker() as broker:
-        for outcome in outcomes(chosen, broker, asked.keep or Path(temporary), asked.at_once, asked.for_s):
-            print(json.dumps(asdict(outcome)), flush=True)
+    asked = many.arguments(__doc__, CLIENTS).parse_args()
+    chosen = [drawn(client, seed) for seed in many.seeds(asked) for client in asked.clients.split(",")]
+    many.print_outcomes(asked, chosen, played, failed)
 
 
 if __name__ == "__main__":

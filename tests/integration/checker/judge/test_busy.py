@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_assignors.history.zombies import ZOMBIE_MS
 from kafka_assignors.integration.checker import check, planned
 from kafka_assignors.integration.checker.busy import Busy
 from tests.support.histories import handovers
@@ -97,3 +98,26 @@ def test_a_join_waits_for_any_static_member_that_has_ended() -> None:
 
     assert {violation.law for violation in check(late.history).violations} == set()
     assert any(why.endswith(planned.STATIC) for why in check(late.history).skipped["O4"])
+
+
+@pytest.mark.parametrize(
+    ("service", "works_ms", "after_ms", "laws"),
+    [(True, 6000, 5000, set()), (True, 6000, 5001, {"O1"}), (True, 5000, 5001, {"O1"}), (False, 6000, 5000, {"O1"})],
+)
+def test_a_process_of_a_service_hears_of_its_loss_once_it_polls_again(
+    service: bool, works_ms: float, after_ms: float, laws: set[str]
+) -> None:
+    """A paused process was evicted; as it goes on, it works so long on what it had been handed out before it polls."""
+    story = Story("range", {"t": 2}).start("a", "b").round().records(4).pause("a").round()
+    tp = min(story._zombies["a"])
+    end_ns = story._now + MS
+    notice_ms = works_ms + after_ms if works_ms > ZOMBIE_MS else ZOMBIE_MS + after_ms - works_ms
+    story.resume("a", notice_ms=notice_ms - 1)
+    rows = [{"topic": tp.topic, "partition": tp.partition, "first": 0, "last": 0, "count": 1, "bytes": 1}]
+    for at_ms, kind in ((1, "consume"), (works_ms, "commit_begin")):
+        told = story.tell(kind, "member", "a", offsets=rows if kind == "consume" else [])
+        story.shift(kind, (end_ns - told.mono_ns) / MS + at_ms)
+    story.events.sort(key=lambda e: e.mono_ns)
+    broken = {v.law for v in check((of_a_service(story) if service else story).history).violations}
+
+    assert broken & {"O1"} == laws
