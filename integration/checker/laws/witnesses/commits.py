@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -120,13 +120,14 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
         repeated = {id(b) for a, b in pairwise(logged[tp]) if a.body.offset == b.body.offset}
         if logged[tp] and logged[tp][0].body.offset <= first_read.get(tp, logged[tp][0].body.offset):
             repeated.add(id(logged[tp][0]))  # where it began, before any record
+        choosing = [commit for commit in reported[tp] if commit.end is None and is_by_client(commit.begin)]
         for event in strangers:
             same = [commit for commit in reported[tp] if commit.offset == event.body.offset]
             if any(not c.refused and c.from_ns <= event.mono_ns <= c.until_ns for c in same):
                 continue  # sent again before it was answered, as Java's client does when it is woken up
             if id(event) in repeated:
                 continue  # a client may commit its position at any time, e.g. before it leaves, if it changes nothing
-            untold = {*record.cut_off_at(tp, event.mono_ns), *_choosing(event, reported[tp])}
+            untold = {*record.cut_off_at(tp, event.mono_ns), *_may_be(event, choosing)}
             if any(not _told_later(process, event, reported[tp]) for process in untold):
                 continue  # its client chose what to commit, and it ended, or ends its consumer, before it told of it
             if not whole:
@@ -137,11 +138,10 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
                 _from_nowhere(tp, event, same, findings)
 
 
-def _choosing(commit: Event[OffsetCommittedBody], reported: Sequence[_ReportedCommit]) -> Iterator[Process]:
-    """The processes that wait for the answer to a commit of what the client chooses, which may be this one."""
-    for begun in reported:
-        asked = begun.end is None and is_by_client(begun.begin) and begun.offset <= commit.body.offset
-        if asked and not surely_before(commit.mono_ns, begun.begin.mono_ns):
+def _may_be(commit: Event[OffsetCommittedBody], choosing: Iterable[_ReportedCommit]) -> Iterator[Process]:
+    """The processes whose client chooses what to commit, and has no answer yet: it may be this commit."""
+    for begun in choosing:
+        if begun.offset <= commit.body.offset and not surely_before(commit.mono_ns, begun.begin.mono_ns):
             yield begun.process
 
 
