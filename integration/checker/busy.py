@@ -13,6 +13,8 @@ _OPENS = {"revoke_begin": "revoke_end", "assigned_begin": "assigned_end", "lost_
 """Kind of event -> the one that ends what it begins."""
 _WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_begin", "commit_fail")}
 """Kinds of two successive events of a process that did not poll in between."""
+_READ = ("consume", "sent")
+"""Kinds of events after which a service may work: it was handed out records, or sent them, as its connections show."""
 
 
 class Busy:
@@ -76,16 +78,16 @@ def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
 
 
 def _unseen(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """From the records that a process was handed out to whatever it did next."""
+    """From the records that a process got to whatever it did next."""
     since: Event | None = None
     for event in events:
         if _goes_on(since, event):
             continue
-        if since is not None and since.kind == "consume":
+        if since is not None and since.kind in _READ:
             yield since.mono_ns, event.mono_ns
         since = event
 
 
 def _goes_on(since: Event | None, event: Event) -> bool:
     """Whether the work on records goes on as an earlier commit is answered: a service may not wait for the answer."""
-    return since is not None and since.kind == "consume" and event.kind in ("commit_ok", "commit_fail")
+    return since is not None and since.kind in _READ and event.kind in ("commit_ok", "commit_fail")

@@ -31,6 +31,7 @@ def told(*kinds: str) -> Story:
         (("commit_ok", "consume", "revoke_begin", "revoke_end"), 1, 2),
         (("assign_begin", "assign_end", "assigned_begin", "assigned_end", "lost_begin", "lost_end"), 3, 3),
         (("generation", "consume"), 0, 0),
+        (("sent", "commit_ok", "generation"), 0, 2),
     ],
     ids=str,
 )
