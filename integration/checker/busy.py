@@ -15,6 +15,8 @@ _WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_be
 """Kinds of two successive events of a process that did not poll in between."""
 _READ = ("consume", "sent")
 """Kinds of events after which a service may work: it was handed out records, or sent them, as its connections show."""
+_POLL_NS = 250 * _MS
+"""A service that is silent for less polls on: no join waits long for it."""
 
 
 class Busy:
@@ -71,19 +73,20 @@ def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
             opened[_OPENS[event.kind]] = event.mono_ns
         elif event.kind in opened:
             yield opened.pop(event.kind), event.mono_ns
-        if since is not None and (since.kind, event.kind) in _WORK:
+        works = since is not None and (since.kind, event.kind) in _WORK
+        # A service's client may commit by itself, while it waits for records.
+        if since is not None and works and not (since.kind == "consume" and is_of_a_service(event)):
             yield since.mono_ns, event.mono_ns
-        if not _goes_on(since, event):
-            since = event
+        since = event
 
 
 def _unseen(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """From the records that a process got to whatever it did next."""
+    """From the records that a process got to whatever it did next, if that took long."""
     since: Event | None = None
     for event in events:
         if _goes_on(since, event):
             continue
-        if since is not None and since.kind in _READ:
+        if since is not None and since.kind in _READ and event.mono_ns - since.mono_ns > _POLL_NS:
             yield since.mono_ns, event.mono_ns
         since = event
 
