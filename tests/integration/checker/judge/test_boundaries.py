@@ -30,7 +30,7 @@ from tests.support.histories.story import HEARTBEAT_MS, MS, SESSION_MS, Story
 from tests.support.histories.transactions import Transforming, at_work, early_of_broker, late_of_broker, zombie
 from tests.support.histories.truncation import END, before, read_back, truncate
 
-from . import test_cut_off, test_witnesses
+from . import test_busy, test_cut_off, test_witnesses
 
 ZOMBIE_MS, FENCED_MS, SLACK_MS, SETTLED_MS = 5000, 1000, 100, 5000
 EARLY_MS, LATE_MS, NOTICED_MS, BEAT_MS, HANDOVER_MS = 500, 3000, 1000, 300, 1500
@@ -407,6 +407,7 @@ ELSEWHERE = {
     "zombies._cut_off ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced ZOMBIE_MS": test_how_long_a_member_could_not_know_is_measured_up_to_the_bound,
     "zombies._still_or_fenced FENCED_MS": test_how_long_a_fenced_member_could_not_know_is_measured_up_to_the_bound,
+    "busy._unseen POLL_MS": test_busy.test_a_service_that_reads_on_soon_polls,
     "clocks.problems APART_MS": test_a_clock_may_be_apart_by_so_much,
     "clocks.problems BACK_MS": test_time_may_fall_by_so_much_within_a_file,
     "clocks.retimed MOVED_MS": test_a_wall_clock_that_moved_by_so_much_is_taken_as_still,
