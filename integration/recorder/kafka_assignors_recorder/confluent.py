@@ -3,9 +3,9 @@
 Of the producer, the transactions that commit a member's offsets.
 
 librdkafka calls back while the service polls. It tells its generation by the metadata for transactions. It commits in
-a thread of its own, by itself or because the service asks. What it chooses to commit is known as it is answered, which
-the service may hear of much later; it is told as begun where that may be known before: as the service asks for a commit
-and names nothing, and as partitions are revoked.
+a thread of its own, by itself or because the service asks. What it chooses to commit it tells with the answer, as the
+service polls again, which may be much later. Such a commit is told as begun before that if a service asks for it and
+names nothing, and if partitions are revoked.
 """
 
 from __future__ import annotations

@@ -306,6 +306,7 @@ def test_what_follows_another_program_is_not_the_members(recorded: Recorded) -> 
         b'{"kind":"consume","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
         b'{"kind":"rewound","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[{"topic":"t","partition":1}]}',
         b'{"kind":"commit_ok","mono_ns":1,"ts_ns":1,"pid":1,"offsets":[],"transaction":"1"}',
+        b'{"kind":"stop","mono_ns":1,"ts_ns":1,"pid":1,"instance_id":7}',
     ],
 )  # fmt: skip
 def test_a_line_of_the_services_own_is_told_and_left_out(line: bytes, recorded: Recorded) -> None:

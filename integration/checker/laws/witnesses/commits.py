@@ -129,7 +129,7 @@ def commits_agree(record: GroupRecord, findings: Findings) -> None:
                 continue  # a client may commit its position at any time, e.g. before it leaves, if it changes nothing
             untold = {*record.cut_off_at(tp, event.mono_ns), *_may_be(event, choosing)}
             if any(not _told_later(process, event, reported[tp]) for process in untold):
-                continue  # its client chose what to commit, and it ended, or ends its consumer, before it told of it
+                continue  # its client chose what to commit, and has not told of it
             if not whole:
                 findings.not_judged("C7", _UNTOLD)
             elif same and faulty:
