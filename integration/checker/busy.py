@@ -32,16 +32,18 @@ class Busy:
             by_process[event.member, event.incarnation].append(event)
         self._surely = sorted(interval for mine in by_process.values() for interval in _occupied(mine))
         self._unseen = {p: list(_unseen(mine)) for p, mine in by_process.items() if is_of_a_service(mine[0])}
-        unseen = (interval for mine in self._unseen.values() for interval in mine)
-        self._perhaps = sorted([*self._surely, *unseen]) if self._unseen else []
 
     def surely_ms(self, from_ns: int, until_ns: int) -> float:
         """How long that was between two times, as the members tell it."""
         return _within(self._surely, from_ns, until_ns)
 
     def perhaps_ms(self, from_ns: int, until_ns: int) -> float:
-        """How long that may have been, with services, which don't tell when they have worked; without any, 0."""
-        return _within(self._perhaps, from_ns, until_ns)
+        """How long a join between two times may have waited for a service that worked, which it does not tell.
+
+        A process joins as it polls again, so that no join waits for more than one of its silences.
+        """
+        silences = (_within([each], from_ns, until_ns) for mine in self._unseen.values() for each in mine)
+        return max(silences, default=0)
 
     def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
         """When a service's process that may work on records at a time does something else; else that time itself."""

@@ -108,10 +108,9 @@ class Planned:
         until_ns = after.interval.start_ns if last.by_broker else min(after.interval.start_ns, last.completed_ns)
         waited_ms = (until_ns - begin_ns) / _MS
         if waited_ms > ms:
-            busy = self._record.busy
-            if waited_ms - busy.surely_ms(begin_ns, until_ns) > ms >= waited_ms - busy.perhaps_ms(begin_ns, until_ns):
+            waited_ms -= self._record.busy.surely_ms(begin_ns, until_ns)
+            if waited_ms > ms >= waited_ms - len(rounds) * self._record.busy.perhaps_ms(begin_ns, until_ns):
                 return WORKING
-            waited_ms -= busy.surely_ms(begin_ns, until_ns)
         return Limit(ms, waited_ms, _sentence(within, early, len(rounds)))
 
     def _why_unplanned(self, change: Transition) -> str | None:
