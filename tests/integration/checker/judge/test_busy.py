@@ -132,3 +132,19 @@ def test_a_process_of_a_service_hears_of_its_loss_once_it_polls_again(
     broken = {v.law for v in check((of_a_service(story) if service else story).history).violations}
 
     assert broken & {"O1"} == laws
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_no_join_waits_for_more_than_one_silence_of_a_service(count: int) -> None:
+    """In each, b may have worked; as it went on to read, it polled."""
+    story = joined(planned.HANDOVER_MS + 1000)
+    at = last(story, "revoke_end").mono_ns / MS + 1
+    rows = [{"topic": "t", "partition": 2, "first": 0, "last": 0, "count": 1, "bytes": 1}]
+    for number in range(count + 1):
+        event = story.tell("consume", "member", "b", offsets=rows)
+        story.shift("consume", at + 300 * number - event.mono_ns / MS)
+    end = story.tell("error", "member", "b", error="Slow", message="went on", fatal=False)
+    story.shift("error", at + 300 * count + 1 - end.mono_ns / MS)
+    story.events.sort(key=lambda e: e.mono_ns)
+
+    assert "O4" in {violation.law for violation in check(of_a_service(story).history).violations}
