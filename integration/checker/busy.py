@@ -42,7 +42,7 @@ class Busy:
 
         A process joins as it polls again, so that no join waits for more than one of its silences.
         """
-        silences = (_within([each], from_ns, until_ns) for mine in self._unseen.values() for each in mine)
+        silences = (_within([silence], from_ns, until_ns) for mine in self._unseen.values() for silence in mine)
         return max(silences, default=0)
 
     def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
