@@ -87,9 +87,12 @@ def _figures(verdict: Verdict, history: History) -> Iterator[tuple[str, str]]:
     if len({event.group for event in history.events if event.group is not None}) == 1:
         view = service_view(history)
         yield "records sent", f"{view.sent:,}"
-        yield "processed", "unknown" if view.unread is None else f"{view.sent - view.unread:,}"
-        yield "lost", "unknown" if view.unread is None else f"{view.unread:,}"
-        yield "read twice", f"{view.read_twice:,}"
+        if view.unread is None or view.unwritten is None:
+            yield from dict.fromkeys(("processed", "lost"), "unknown").items()
+        else:
+            yield "processed", f"{view.sent - view.unread - view.unwritten:,}"
+            yield "lost", f"{view.unread:,}" + (f" ({view.unwritten:,} unknown)" if view.unwritten else "")
+        yield "read twice", "unknown" if view.read_twice is None else f"{view.read_twice:,}"
         yield "refused commits", f"{view.refused_commits:,}"
         if view.without_output is not None:
             yield "without an output", f"{view.without_output:,}"

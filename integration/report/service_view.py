@@ -19,6 +19,8 @@ from kafka_assignors.history.events.bodies import (
     StepBody,
 )
 
+from ..checker.laws.records import unwritten
+from ..checker.ledger import RunRecord
 from ..history import History
 
 _SHOWN = 5
@@ -32,6 +34,8 @@ class ServiceView:
         sent: Records that the brokers acknowledged.
         unread: Acknowledged records that no process got although the group had consumed all; None: it had not, or
             `read_twice` is None.
+        unwritten: Such records that are not known to be unread: a client committed them by itself just before its
+            process ended without closing it, so the process may have got them; None as `unread`.
         read_twice: Records that were handed out more than once; None: of a process only its connections were seen.
         furthest_back: How many records a process began before where the group had read a partition, at most; None as
             `read_twice`.
@@ -43,6 +47,7 @@ class ServiceView:
 
     sent: int
     unread: int | None
+    unwritten: int | None
     read_twice: int | None
     furthest_back: int | None
     refused_commits: int
@@ -62,6 +67,11 @@ class ServiceView:
             yield (
                 f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
                 f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
+            )
+        if self.unwritten:
+            yield (
+                f"records that a client committed by itself just before its process ended: {self.unwritten:,}; whether "
+                "the process got them was not seen, and nobody reads them again: commit what is done, by commit() say"
             )
         if self.without_output is not None:
             yield f"records without an output: {self.without_output:,}; with several: {self.several_outputs:,}"
@@ -111,9 +121,17 @@ def service_view(history: History) -> ServiceView:
                 reads[run.tp].append((run.first, run.last + 1))
     seen = all(event.client != WIRE for event in events if is_of(event, StartBody))
     drained = any(is_of(event, StepBody) and event.body.name == "drained" for event in events)
+    untold: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+    for record in RunRecord.of(history).groups.values():
+        for tp, ranges in unwritten(record).items():
+            untold[tp] += [(offsets.start, offsets.stop) for offsets in ranges]
+    known = drained and seen
+    unread = sum(_outside(offsets, [*reads[tp], *untold[tp]]) for tp, offsets in sent.items())
+    unreported = sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items())
     return ServiceView(
         sent=sum(map(len, sent.values())),
-        unread=sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items()) if drained and seen else None,
+        unread=unread if known else None,
+        unwritten=unreported - unread if known else None,
         read_twice=sum(map(_twice, reads.values())) if seen else None,
         furthest_back=furthest_back if seen else None,
         refused_commits=sum(event.kind == "commit_fail" for event in events),

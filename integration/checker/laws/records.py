@@ -234,10 +234,14 @@ def _is_of_cut_off(record: GroupRecord, tp: TopicPartition, commit: _Commit) -> 
     return any(not surely_before(commit.mono_ns, record.cut_off[p][0] - _WRITTEN_NS) for p in processes)
 
 
-def _unwritten(record: GroupRecord) -> Iterator[tuple[TopicPartition, range]]:
-    """The offsets that clients committed by themselves just before their process was cut off, and nobody reported."""
+def unwritten(record: GroupRecord) -> Mapping[TopicPartition, Sequence[range]]:
+    """The offsets that clients committed by themselves just before their process was cut off, and nobody reported.
+
+    Whether they were handed out is not known.
+    """
+    untold: dict[TopicPartition, list[range]] = defaultdict(list)
     if not record.cut_off:
-        return
+        return untold
     rereads = _rereads(record)
     reached = _positions(record, rereads)
     for tp, rows in _commits(record).items():
@@ -245,8 +249,9 @@ def _unwritten(record: GroupRecord) -> Iterator[tuple[TopicPartition, range]]:
         for commit in rows:
             position = _reached(reached[tp], commit.mono_ns, tp in rereads)
             if commit.offset > position and _is_of_cut_off(record, tp, commit):
-                yield tp, range(max(position, before), commit.offset)
+                untold[tp].append(range(max(position, before), commit.offset))
             before = commit.offset
+    return untold
 
 
 def _positions(
@@ -430,12 +435,10 @@ def nothing_lost(
     consumed: dict[TopicPartition, list[_Run]] = defaultdict(list)
     for (_, tp, _), mine in runs.items():
         consumed[tp].extend(mine)
-    unwritten: dict[TopicPartition, list[range]] = defaultdict(list)
-    for tp, offsets in _unwritten(record):
-        unwritten[tp].append(offsets)
+    untold = unwritten(record)
     for place, waiting in sorted(due.items()):
         missing = list(_not_consumed(waiting, consumed[place], record.truncated.get(place, ())))
-        lost = [ack for ack in missing if not any(ack.body.offset in offsets for offsets in unwritten[place])]
+        lost = [ack for ack in missing if not any(ack.body.offset in offsets for offsets in untold.get(place, ()))]
         findings.judged("C3", len(waiting) - len(missing) + len(lost))
         if len(lost) < len(missing):
             findings.not_judged("C3", _CUT_OFF, len(missing) - len(lost))

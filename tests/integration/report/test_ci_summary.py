@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 
+from kafka_assignors.history.events import WIRE
 from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report import ci_summary
+from tests.support.histories.stories import cut_off
 from tests.support.histories.story import Story
 
 HOSTILE = (
@@ -69,6 +72,22 @@ def test_a_sound_run_tells_its_figures() -> None:
     assert re.match(r"\d+ of \d+ laws held, \d+ had nothing to judge\.\n", text)
     assert text.endswith("History: `runs/1`\n\n")
     assert "- **" not in text
+
+
+def test_a_record_that_may_have_been_handed_out_is_neither_processed_nor_lost() -> None:
+    figures = cells(told(cut_off(read=False)))
+
+    assert (figures["records sent"], figures["processed"], figures["lost"]) == ("3", "2", "0 (1 unknown)")
+
+
+def test_what_connections_do_not_show_is_unknown() -> None:
+    """Only its connections were seen of this process."""
+    story = Story("range", {"t": 1}).start("a").round().records(1).consume().drain()
+    story.events = [replace(e, client=WIRE) if e.src == "member" else e for e in story.events]
+
+    figures = cells(told(story))
+
+    assert (figures["processed"], figures["lost"], figures["read twice"]) == ("unknown", "unknown", "unknown")
 
 
 def test_a_broken_law_has_one_line_however_often_it_is_broken() -> None:

@@ -10,6 +10,7 @@ import pytest
 from kafka_assignors.history.events import Event
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.service_view import ServiceView, service_view
+from tests.support.histories.stories import cut_off
 from tests.support.histories.whole import whole
 
 NUMBERS = count()
@@ -42,7 +43,7 @@ DRAINED = ("step", None, "harness")
 def test_all_is_read_once() -> None:
     events = [*acks(10), consumed("m1", 0, 9), event(*DRAINED, name="drained", offsets=[])]
 
-    assert service_view(History(events)) == ServiceView(10, 0, 0, 0, 0, ())
+    assert service_view(History(events)) == ServiceView(10, 0, 0, 0, 0, 0, ())
 
 
 def test_records_that_nobody_read_are_counted_only_once_all_was_consumed() -> None:
@@ -50,6 +51,20 @@ def test_records_that_nobody_read_are_counted_only_once_all_was_consumed() -> No
 
     assert service_view(History(events)).unread is None
     assert service_view(History([*events, event(*DRAINED, name="drained", offsets=[])])).unread == 4
+
+
+@pytest.mark.parametrize(("read", "unwritten"), [(True, 0), (False, 1)])
+def test_what_a_client_committed_as_its_process_ended_may_have_been_handed_out(read: bool, unwritten: int) -> None:
+    view = service_view(cut_off(read=read).history)
+
+    assert (view.sent, view.unread, view.unwritten) == (3, 0, unwritten)
+    assert ("was not seen" in "\n".join(view.lines())) == (unwritten > 0)
+
+
+def test_what_was_committed_long_before_and_nobody_read_is_unread() -> None:
+    view = service_view(cut_off(5000, read=False).history)
+
+    assert (view.unread, view.unwritten) == (1, 0)
 
 
 def test_going_back_is_measured_in_records() -> None:
