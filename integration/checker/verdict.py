@@ -29,7 +29,7 @@ from kafka_assignors.history.timeline import Interval
 from ..history import History, uncollected
 from .delays import Delays, spread
 from .laws import LAWS, NOTHING, Findings, Violation, judge_group, judge_records
-from .laws.findings import SHOWN, all_named, named
+from .laws.findings import ON_WIRE, SHOWN, all_named, named
 from .ledger import GroupRecord, RunRecord
 from .rebalance_costs import costs, gaps, rebalances_of
 
@@ -84,12 +84,13 @@ class Verdict:
 
 
 @uncollected()
-def check(history: History, require: Collection[str] = ()) -> Verdict:
+def check(history: History, require: Collection[str] = (), if_shown: Collection[str] = ()) -> Verdict:
     """Judge a history.
 
     Args:
         history: The events of a run.
         require: Laws that must be judged at least once; otherwise the verdict is unknown.
+        if_shown: The same, but for laws of processes whose connections alone are seen and do not show what they need.
 
     Raises:
         UnknownName: A required law does not exist.
@@ -100,7 +101,7 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
 
     Cost: O(n log n) for n events and listed topic-partitions, plus the replays (A1).
     """
-    known_laws(require)
+    known_laws([*require, *if_shown])
     run = RunRecord.of(history)
     findings = Findings(checked=dict.fromkeys(LAWS, 0))
     for record in run.groups.values():
@@ -119,7 +120,8 @@ def check(history: History, require: Collection[str] = ()) -> Verdict:
                 findings.not_judged(law, NOTHING[law])
     if not any(findings.checked.values()) and not findings.unknown:
         findings.unknown.append("nothing to judge: the history has no generation and no sent record")
-    for law in require:
+    shown = [law for law in if_shown if not all(why.startswith(ON_WIRE) for why in findings.skipped.get(law, ("",)))]
+    for law in dict.fromkeys([*require, *shown]):
         if not findings.checked[law]:
             why = "; ".join(findings.skipped.get(law, ())) or "the history has no event that it judges"
             findings.unknown.append(f"law {law} is required but was not judged: {why}")

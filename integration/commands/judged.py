@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rich.console import Console
 
 from ..checker import check
@@ -14,10 +16,15 @@ from ..report.work_view import work_views
 from ..scenario.runner import ScenarioRun
 
 
-def judged(ran: ScenarioRun) -> GroupResult:
-    """Judge the history of a scenario's run."""
+def judged(ran: ScenarioRun, require: Collection[str] = ()) -> GroupResult:
+    """Judge the history of a scenario's run.
+
+    Args:
+        ran: The run.
+        require: Laws that must be judged, beside those of the scenario that the run can show.
+    """
     history, scenario = History.load(ran.folder), ran.scenario
-    verdict = check(history, scenario.require)
+    verdict = check(history, require, scenario.require)
     return GroupResult(
         title=f"{scenario.name}: {', '.join(scenario.assignors)}" if scenario.name == "churn" else scenario.name,
         about=scenario.about,

@@ -201,7 +201,6 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             what = of_client(what, asked.client)
         if asked.assignors:
             what = replace(what, assignors=asked.assignors)
-        what = replace(what, require=(*what.require, *asked.require))
         console.print(f"{what.name}: {what.about}")
         memory_mb: list[float] = []
 
@@ -235,7 +234,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
                 )  # fmt: skip
             if ran.gave_up:
                 print(f"not played to the end: {printable_lines(ran.gave_up)}", file=sys.stderr)
-            result = judged(ran)
+            result = judged(ran, asked.require)
             console.print(cost_table(result.row))
             place = f"{len(broker.nodes)} nodes" if len(broker.nodes) > 1 else broker.backend
             facts = [("broker", f"{place}, Kafka {broker.version}")]

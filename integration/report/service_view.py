@@ -59,9 +59,10 @@ class ServiceView:
         """Sentences: the figures, and what would change them."""
         unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
         if self.read_twice is None:
+            see = "" if self.without_output is not None else " (--output TOPIC shows what became of them)"
             yield (
                 f"{self.sent:,} records sent; which of them were read was not seen: no recorder was loaded, and the "
-                f"connections don't show it; refused commits: {self.refused_commits:,}"
+                f"connections don't show it{see}; refused commits: {self.refused_commits:,}"
             )
         else:
             yield (
@@ -125,13 +126,13 @@ def service_view(history: History) -> ServiceView:
     for record in RunRecord.of(history).groups.values():
         for tp, ranges in unwritten(record).items():
             untold[tp] += [(offsets.start, offsets.stop) for offsets in ranges]
-    known = drained and seen
+    complete = drained and seen
     unread = sum(_outside(offsets, [*reads[tp], *untold[tp]]) for tp, offsets in sent.items())
     unreported = sum(_outside(offsets, reads[tp]) for tp, offsets in sent.items())
     return ServiceView(
         sent=sum(map(len, sent.values())),
-        unread=unread if known else None,
-        unwritten=unreported - unread if known else None,
+        unread=unread if complete else None,
+        unwritten=unreported - unread if complete else None,
         read_twice=sum(map(_twice, reads.values())) if seen else None,
         furthest_back=furthest_back if seen else None,
         refused_commits=sum(event.kind == "commit_fail" for event in events),

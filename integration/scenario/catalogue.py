@@ -74,7 +74,8 @@ class Scenario:
         output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
         output_partitions: Its partition count.
         nodes: Number of brokers needed; 1: any broker will do.
-        require: Laws that must have been judged, or the verdict is unknown.
+        require: Laws that must have been judged, or the verdict is unknown, unless a service is seen on its connections
+            alone, which do not show what a law needs.
         lossy: Topics that may lose acknowledged records: two replicas each, and unclean election is allowed. All
             records are then sent with ``acks=1``, and these topics are read back at the end.
     """

@@ -76,6 +76,16 @@ def test_a_sound_run_is_true_by_the_laws_whose_facts_are_there() -> None:
     assert {step["duplicates"] for step in verdict.measures["steps"]} == {None}
 
 
+def test_a_scenario_requires_no_law_that_connections_cannot_show() -> None:
+    """What a user requires must be judged all the same; so must a law that had nothing to judge for another reason."""
+    wire, told = History(on_wire(churn()).events), History(churn().events)
+
+    assert check(wire, if_shown=("C3", "O4")).value is True
+    assert check(wire, ("C3",), ("O4",)).unknown[0].startswith("law C3 is required but was not judged")
+    assert check(told, if_shown=("C3", "O4")).value is True
+    assert check(told, if_shown=("X1",)).unknown[0].startswith("law X1 is required but was not judged")
+
+
 def test_the_same_run_as_members_tell_it_is_judged_by_more() -> None:
     verdict = check(churn().history)
 
