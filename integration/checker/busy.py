@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from kafka_assignors.history.events import WIRE, Event
 
@@ -30,7 +31,10 @@ class Busy:
         by_process: dict[tuple[str | None, int], list[Event]] = defaultdict(list)
         for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
             by_process[event.member, event.incarnation].append(event)
-        self._surely = sorted(interval for mine in by_process.values() for interval in _occupied(mine))
+        occupied = {p: list(_occupied(mine)) for p, mine in by_process.items()}
+        self._surely = sorted(chain.from_iterable(occupied.values()))
+        served = (p for p, mine in by_process.items() if is_of_a_service(mine[0]))
+        self._of_services = sorted(chain.from_iterable(occupied[p] for p in served))
         self._unseen = {p: list(_unseen(mine)) for p, mine in by_process.items() if is_of_a_service(mine[0])}
 
     def surely_ms(self, from_ns: int, until_ns: int) -> float:
@@ -44,6 +48,14 @@ class Busy:
         """
         silences = (_within([silence], from_ns, until_ns) for mine in self._unseen.values() for silence in mine)
         return max(silences, default=0)
+
+    def may_stand_ms(self, from_ns: int, until_ns: int) -> float:
+        """How long services may have kept a generation in which a partition is withheld from standing aside.
+
+        One gives the partition up as it polls again, another joins the next generation as it does; and any may run
+        callbacks, or wait for commits.
+        """
+        return _within(self._of_services, from_ns, until_ns) + 2 * self.perhaps_ms(from_ns, until_ns)
 
     def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
         """When a service's process that may work on records at a time does something else; else that time itself."""

@@ -12,11 +12,12 @@ from kafka_assignors.core.declaration import options_of
 from kafka_assignors.core.group import Group, Member, TopicPartition, invariants
 from kafka_assignors.core.wire.protocol import by_topic
 from kafka_assignors.errors import ElectionError, KafkaAssignorsError, WireError
-from kafka_assignors.history.events import Event
-from kafka_assignors.history.events.bodies import BrokerAssignedBody, GenerationBody
+from kafka_assignors.history.events import WIRE, Event
+from kafka_assignors.history.events.bodies import BrokerAssignedBody, GenerationBody, StartBody
 from kafka_assignors.operator import election
 
 from ..ledger import Generation, GroupRecord
+from ..planned import WORKING
 from ..slack import surely_before
 from .findings import BEAT_MS, MS, SHOWN, Findings, all_named, named
 
@@ -46,7 +47,11 @@ def coverage(record: GroupRecord, findings: Findings) -> None:
     Successive generations never leave a partition out for as long in total as one may stand.
     """
     standing = _standing(record)
-    for number, (at_ns, witness) in sorted(_settled(record, standing).items()):
+    settled = _settled(record, standing)
+    for one, until in zip(record.generations, standing, strict=True):
+        if one.number not in settled and until - one.event.mono_ns >= settled_ms(record, one) * MS:
+            findings.not_judged("O3", WORKING)
+    for number, (at_ns, witness) in sorted(settled.items()):
         generation = record.by_number.get(number)
         if generation is None:
             findings.unknown.append(
@@ -76,6 +81,7 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], findings: Find
     orphans: set[TopicPartition] = set()
     for at, (generation, until) in enumerate(zip(record.generations, standing, strict=True)):
         begun = generation.event.mono_ns
+        stood_ns = _stood_ns(record, generation, until)
         if at and any(record.generations[at - 1].event.mono_ns < ns <= begun for ns in changed):
             left_out = {}
         topics = _subscribed(generation, findings)
@@ -84,7 +90,7 @@ def _left_out_again(record: GroupRecord, standing: Sequence[int], findings: Find
             count = record.count_of(topic, until) or 0
             missing.update(tp for p in range(count) if (tp := TopicPartition(topic, p)) not in generation.owners)
         left_out = {tp: left_out.get(tp, (0, generation)) for tp in missing}
-        left_out = {tp: (ns + max(0, until - begun), first) for tp, (ns, first) in left_out.items()}
+        left_out = {tp: (ns + max(0, stood_ns), first) for tp, (ns, first) in left_out.items()}
         most_ns = settled_ms(record, generation) * MS if left_out else 0
         for tp, (ns, first) in sorted(left_out.items()):
             # `coverage` judges a single generation.
@@ -310,12 +316,18 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
     stayed: dict[int, tuple[int, Event | None]] = {
         generation.number: (_counted_ns(record, generation, until), None)
         for generation, until in zip(record.generations, standing, strict=True)
-        if until - generation.event.mono_ns >= settled_ms(record, generation) * MS
+        if _stood_ns(record, generation, until) >= settled_ms(record, generation) * MS
     }
     for rest in record.rests:
         if rest.body.generation is not None:
             stayed[rest.body.generation] = rest.mono_ns, rest
     return stayed
+
+
+def _stood_ns(record: GroupRecord, generation: Generation, until: int) -> int:
+    """How long a generation stood while nobody of a service may have worked, so that the next one waited."""
+    begun = generation.event.mono_ns
+    return until - begun - int(record.busy.may_stand_ms(begun, until) * MS)
 
 
 def _counted_ns(record: GroupRecord, generation: Generation, until: int) -> int:
@@ -328,8 +340,14 @@ def _counted_ns(record: GroupRecord, generation: Generation, until: int) -> int:
 def settled_ms(record: GroupRecord, generation: Generation) -> int:
     """How long a generation may stand without covering every partition, by the slowest heartbeat of its members."""
     starts = (record.starts.get(process) for process in record.present(generation))
-    beats = [start.body.config.heartbeat_interval_ms or 0 for start in starts if start is not None]
+    beats = [_beat_ms(start) for start in starts if start is not None]
     return SETTLED_MS + 2 * max(0, max(beats, default=0) - BEAT_MS)
+
+
+def _beat_ms(start: Event[StartBody]) -> int:
+    """A member's heartbeat interval; where connections alone are seen, the longest that Kafka's documentation advises."""
+    config = start.body.config
+    return (config.session_timeout_ms or 0) // 3 if start.client == WIRE else config.heartbeat_interval_ms or 0
 
 
 def _led_by(generation: Generation) -> str:

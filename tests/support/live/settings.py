@@ -24,10 +24,11 @@ from kafka_assignors.integration.topics.sandbox import Sandbox
 
 from . import many
 
-CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka")
+CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka", "confluent-kafka.aio")
 _BEGIN = """\
 import random, signal, sys, time
-address, group, topic, replica = sys.argv[1:5]
+address, group, topics, replica = sys.argv[1:5]
+topics, pattern = topics.split(","), "^(" + topics.replace(",", "|") + ")$"
 chance, stop, due = random.Random(replica), [], 0.0
 
 def end(*_):
@@ -133,7 +134,7 @@ def on_lost(consumer, partitions):
         done.pop((tp.topic, tp.partition), None)
 
 consumer = Consumer({settings})
-consumer.subscribe([{topic}]{callbacks})
+consumer.subscribe({topics}{callbacks})
 
 def commit(message=None):
     try:
@@ -185,6 +186,65 @@ _CONFLUENT_COMMITS = {
     "consumer.commit(offsets=mine, asynchronous=False)",
     "by message": "consumer.commit(message, asynchronous=False) if message else consumer.commit(asynchronous=False)",
     "without waiting": "consumer.commit()",
+}
+_CONFLUENT_AIO_COMMITS = {
+    name: re.sub(r"consumer\.(commit|store_offsets)\(", r"await consumer.\1(", line)
+    for name, line in _CONFLUENT_COMMITS.items()
+}
+
+_CONFLUENT_AIO = """\
+import asyncio
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.aio import AIOConsumer
+
+done = {{}}
+
+async def on_assign(consumer, partitions):
+    {on_assign}
+
+async def on_revoke(consumer, partitions):
+    {on_revoke}
+
+async def on_lost(consumer, partitions):
+    for tp in partitions:
+        done.pop((tp.topic, tp.partition), None)
+
+async def commit(message=None):
+    try:
+        {commit}
+    except KafkaException:
+        pass  # a rebalance: whoever gets the partition reads these records again
+
+async def main():
+    global consumer
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    consumer = AIOConsumer({settings})
+    await consumer.subscribe({topics}{callbacks})
+
+{loop}
+    await consumer.close()
+
+asyncio.run(main())
+"""
+_CONFLUENT_AIO_LOOPS = {
+    "polls": """\
+    while not stop:
+        message = await consumer.poll(0.2)
+        if message is None or message.error():
+            continue
+        await asyncio.to_thread(work, message)
+        done[message.topic(), message.partition()] = message.offset() + 1
+        await commit(message)
+""",
+    "consumes": """\
+    while not stop:
+        batch = [message for message in await consumer.consume(20, 0.2) if not message.error()]
+        for message in batch:
+            await asyncio.to_thread(work, message)
+            done[message.topic(), message.partition()] = message.offset() + 1
+        if batch:
+            await commit()
+""",
 }
 
 _AIOKAFKA = """\
@@ -294,15 +354,18 @@ class Drawn:
     program: str
     scene: str
     settings: dict[str, object]
+    outside: bool = False
+    """Whether it has no recorder and is seen on its connections alone."""
+    topics: int = 1
 
 
 def drawn(client: str, seed: int) -> Drawn:
     """The service of a seed, and what happens to it."""
     chance = random.Random(f"{client} {seed}")
     scene = chance.choice(SCENES)
-    if (client, scene) == CHANCY:
+    if client.startswith(CHANCY[0]) and scene == CHANCY[1]:
         scene = "churn"
-    make = {"kafka-python": _kafka_python, "confluent-kafka": _confluent, "aiokafka": _aiokafka}[client]
+    make = dict(zip(CLIENTS, (_kafka_python, _confluent, _aiokafka, _confluent_aio), strict=True))[client]
     work = chance.choice(list(_WORK))
     chosen, program = make(chance)
     chosen["work"] = work
@@ -328,7 +391,7 @@ def _kafka_python(chance: random.Random) -> tuple[dict[str, object], str]:
         settings.append("auto_commit_interval_ms=200")
     if static:
         settings.append("group_instance_id=replica")
-    named = "pattern='^' + topic + '$'" if pattern else "[topic]"
+    named = "pattern=pattern" if pattern else "topics"
     program = _KAFKA_PYTHON.format(
         settings=", ".join(settings), loop=_KAFKA_PYTHON_LOOPS[loop], commit=_KAFKA_PYTHON_COMMITS[commits],
         subscribe=f"consumer.subscribe({named}{', listener=Listener()' if listens else ''})",
@@ -339,8 +402,9 @@ def _kafka_python(chance: random.Random) -> tuple[dict[str, object], str]:
     }, program  # fmt: skip
 
 
-def _confluent(chance: random.Random) -> tuple[dict[str, object], str]:
-    commits, loop = chance.choice(list(_CONFLUENT_COMMITS)), chance.choice(list(_CONFLUENT_LOOPS))
+def _confluent(chance: random.Random, aio: bool = False) -> tuple[dict[str, object], str]:
+    loops, ways = (_CONFLUENT_AIO_LOOPS, _CONFLUENT_AIO_COMMITS) if aio else (_CONFLUENT_LOOPS, _CONFLUENT_COMMITS)
+    commits, loop = chance.choice(list(ways)), chance.choice(list(loops))
     assignor = chance.choice(["range,roundrobin", "range", "roundrobin", "cooperative-sticky", "broker"])
     static, pattern = chance.random() < 0.2, chance.random() < 0.2
     called = chance.choice(["none", "both", "assigns"])
@@ -363,19 +427,24 @@ def _confluent(chance: random.Random) -> tuple[dict[str, object], str]:
     given = repr(settings)[:-1] + ', "bootstrap.servers": address, "group.id": group'
     given += ', "group.instance.id": replica}' if static else "}"
     incremental = "incremental_" if assignor in ("cooperative-sticky", "broker") else ""
-    assign = f"consumer.{incremental}assign(partitions)" if called == "assigns" else "pass"
-    revoke = "commit(); " if own_commit and commits != "stores" else ""
+    wait = "await " if aio else ""
+    assign = f"{wait}consumer.{incremental}assign(partitions)" if called == "assigns" else "pass"
+    revoke = f"{wait}commit(); " if own_commit and commits != "stores" else ""
     if called == "assigns":
-        revoke += f"consumer.{incremental}unassign({'partitions' if incremental else ''})"
-    program = _CONFLUENT.format(
-        settings=given, topic="'^' + topic + '$'" if pattern else "topic", commit=_CONFLUENT_COMMITS[commits],
-        loop=_CONFLUENT_LOOPS[loop], on_assign=assign, on_revoke=revoke or "pass",
+        revoke += f"{wait}consumer.{incremental}unassign({'partitions' if incremental else ''})"
+    program = (_CONFLUENT_AIO if aio else _CONFLUENT).format(
+        settings=given, topics="[pattern]" if pattern else "topics", commit=ways[commits],
+        loop=loops[loop], on_assign=assign, on_revoke=revoke or "pass",
         callbacks="" if called == "none" else ", on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost",
     )  # fmt: skip
     return {
         "commits": commits, "loop": loop, "assignor": assignor, "static": static, "pattern": pattern,
         "callbacks": called, "commits as it revokes": own_commit,
     }, program  # fmt: skip
+
+
+def _confluent_aio(chance: random.Random) -> tuple[dict[str, object], str]:
+    return _confluent(chance, aio=True)
 
 
 def _aiokafka(chance: random.Random) -> tuple[dict[str, object], str]:
@@ -396,7 +465,7 @@ def _aiokafka(chance: random.Random) -> tuple[dict[str, object], str]:
     program = _AIOKAFKA.format(
         settings=", ".join(settings), loop=_AIOKAFKA_LOOPS[loop], commit=_AIOKAFKA_COMMITS[commits],
         on_revoke="await consumer.commit()" if own_commit else "pass",
-        subscribe="pattern='^' + topic + '$'" if pattern else "[topic]",
+        subscribe="pattern=pattern" if pattern else "topics",
     )  # fmt: skip
     return {
         "commits": commits, "loop": loop, "assignor": assignor or "default", "static": static, "pattern": pattern,
@@ -423,13 +492,15 @@ def played(what: Drawn, broker: Broker, folder: Path) -> Outcome:
     began = time.monotonic()
     worker = folder / "worker.py"
     worker.write_text(what.program, "utf-8")
-    service = Service((sys.executable, str(worker), "{bootstrap}", "{group}", "{topic}", "{replica}"))
+    python = (sys.executable, "-E") if what.outside else (sys.executable,)  # -E: no PYTHONPATH, so no recorder
+    service = Service((*python, str(worker), "{bootstrap}", "{group}", "{topics}", "{replica}"))
     if what.scene == "rejoin":
         scenario = SCENARIOS["scale"]
         scenario = replace(scenario, steps=(*scenario.steps[:3], *scenario.steps[-2:]))
     else:
         scenario = SCENARIOS[what.scene]
-    course = replace(of_service(scenario, {f"{folder.name}-orders": 6}), rate_per_s=60)
+    topics = {f"{folder.name}-orders": 6, **{f"{folder.name}-orders-{n}": 2 for n in range(1, what.topics)}}
+    course = replace(of_service(scenario, topics), rate_per_s=60)
     with Sandbox(broker.connection) as sandbox:
         ran = run_scenario(
             course, broker, folder / "history", "run", sandbox=sandbox, group=f"g-{folder.name}", service=service,
@@ -449,8 +520,16 @@ def failed(what: Drawn, error: str) -> Outcome:
 
 def main() -> None:
     """Play what is asked for, and print a line for each play."""
-    asked = many.arguments(__doc__, CLIENTS).parse_args()
-    chosen = [drawn(client, seed) for seed in many.seeds(asked) for client in asked.clients.split(",")]
+    parser = many.arguments(__doc__, CLIENTS)
+    parser.add_argument("--outside", action="store_true", help="without a recorder")
+    parser.add_argument("--topics", type=int, default=1, help="how many topics a service reads")
+    parser.add_argument("--scene", choices=SCENES, help="by default drawn")
+    asked = parser.parse_args()
+    chosen = [
+        replace(one, outside=asked.outside, topics=asked.topics, scene=asked.scene or one.scene)
+        for seed in many.seeds(asked)
+        for one in (drawn(client, seed) for client in asked.clients.split(","))
+    ]
     many.print_outcomes(asked, chosen, played, failed)
 
 
