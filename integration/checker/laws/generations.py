@@ -345,7 +345,7 @@ def settled_ms(record: GroupRecord, generation: Generation) -> int:
 
 
 def _beat_ms(start: Event[StartBody]) -> int:
-    """A member's heartbeat interval; where connections alone are seen, the longest that Kafka's documentation advises."""
+    """A member's heartbeat interval; of connections alone, the longest that Kafka's documentation advises."""
     config = start.body.config
     return (config.session_timeout_ms or 0) // 3 if start.client == WIRE else config.heartbeat_interval_ms or 0
 
