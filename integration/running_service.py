@@ -331,7 +331,7 @@ class RunningService:
         gap_ms, session_ms = self._gap_ms, self.group.longest_session_ms
         if gap_ms is None:
             gap_ms = GAP_MS if session_ms is None else session_ms + JOIN_MS
-        self.group.step(name, gap_ms)
+        self.group.step(name, gap_ms, beside_work=self._gap_ms is None)
 
     def _start_all(self, instead: Sequence[int]) -> None:
         """Start as many new replicas."""

@@ -49,13 +49,12 @@ class Busy:
         silences = (_within([silence], from_ns, until_ns) for mine in self._unseen.values() for silence in mine)
         return max(silences, default=0)
 
-    def may_stand_ms(self, from_ns: int, until_ns: int) -> float:
-        """How long services may have kept a generation in which a partition is withheld from standing aside.
+    def may_delay_ms(self, from_ns: int, until_ns: int, times: int) -> float:
+        """How long services may have delayed so many joins or withdrawals, each of which waits until they poll again.
 
-        One gives the partition up as it polls again, another joins the next generation as it does; and any may run
-        callbacks, or wait for commits.
+        They ran callbacks or waited for commits, as they tell, or worked, as they do not.
         """
-        return _within(self._of_services, from_ns, until_ns) + 2 * self.perhaps_ms(from_ns, until_ns)
+        return _within(self._of_services, from_ns, until_ns) + times * self.perhaps_ms(from_ns, until_ns)
 
     def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
         """When a service's process that may work on records at a time does something else; else that time itself."""

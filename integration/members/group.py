@@ -108,12 +108,13 @@ class MemberGroup(MemberFaults, AbstractContextManager["MemberGroup"]):
         """Names of the members that were started and neither stopped nor killed, sorted."""
         return tuple(sorted(self._members.by_name))
 
-    def step(self, name: str, gap_ms: int | None = None) -> None:
+    def step(self, name: str, gap_ms: int | None = None, *, beside_work: bool = False) -> None:
         """Begin a named step of the scenario: the next `wait_stable` counts from here.
 
-        `gap_ms` bounds how long a topic-partition may be without an owner in this step (law O4); None: no limit.
+        `gap_ms` bounds how long a topic-partition may be without an owner in this step (law O4); None: no limit. With
+        `beside_work` the time in which a service may have worked on records is left out.
         """
-        bound = {} if gap_ms is None else {"gap_ms": gap_ms}
+        bound = {} if gap_ms is None else {"gap_ms": gap_ms, **({"beside_work": True} if beside_work else {})}
         self._members.counted_from_ns = self._writer.write("step", name=name, **bound).mono_ns
 
     @property

@@ -176,7 +176,7 @@ class _Stage:
     def take(self, step: Step) -> tuple[str, Stable]:
         """Perform a step and wait until the group is stable. Return the step's name and the group."""
         self.name, self.session_ms = step.name, 0
-        self.members.step(self.name, self._gap_ms())
+        self.members.step(self.name, self._gap_ms(), beside_work=self.service is not None)
         self.passing.clear()
         for grace, actions in groupby(step.actions, key=_grace):
             if grace is None:
@@ -209,7 +209,7 @@ class _Stage:
         def on_kill(member: str) -> None:
             self.name += f"; {member} is killed"
             self.session_ms = self.members.longest_session_ms or 0
-            self.members.step(self.name, self._gap_ms(kills=True))
+            self.members.step(self.name, self._gap_ms(kills=True), beside_work=self.service is not None)
 
         self.members.end(*members, grace_s=grace_s, hand_over_s=hand_over_s, on_kill=on_kill)
 

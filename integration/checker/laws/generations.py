@@ -325,9 +325,12 @@ def _settled(record: GroupRecord, standing: Sequence[int]) -> dict[int, tuple[in
 
 
 def _stood_ns(record: GroupRecord, generation: Generation, until: int) -> int:
-    """How long a generation stood while nobody of a service may have worked, so that the next one waited."""
+    """How long a generation stood while no service may have worked.
+
+    A process gives up what is withheld once it polls again, and another joins the next generation once it does.
+    """
     begun = generation.event.mono_ns
-    return until - begun - int(record.busy.may_stand_ms(begun, until) * MS)
+    return until - begun - int(record.busy.may_delay_ms(begun, until, 2) * MS)
 
 
 def _counted_ns(record: GroupRecord, generation: Generation, until: int) -> int:

@@ -17,12 +17,13 @@ from kafka_assignors.history.events.bodies import (
     LostBeginBody,
     PartitionsBody,
     RevokeBeginBody,
+    StepBody,
 )
 from kafka_assignors.history.timeline import Span
 from kafka_assignors.history.zombies import MemberKey
 
 from ..ledger import Generation, GroupRecord, Process
-from ..planned import Limit, Planned
+from ..planned import WORKING, Limit, Planned
 from ..rebalance_costs import named_steps
 from ..reconciliation import Current
 from ..slack import SLACK_NS, surely_before
@@ -112,13 +113,19 @@ def gap(record: GroupRecord, findings: Findings) -> None:
         if most_ms is None and not isinstance(limit, Limit):
             findings.not_judged("O4", f"no step limits the time without an owner (gap_ms), and {limit}")
             continue
+        over = None if step is None or most_ms is None or gap_ms <= most_ms else step
+        if over is not None and _may_have_worked(record, span, over):
+            findings.not_judged("O4", WORKING)
+            if not isinstance(limit, Limit):
+                continue
+            over = None
         findings.judged("O4")
-        if step is not None and most_ms is not None and gap_ms > most_ms:
+        if over is not None:
             message = (
                 f"no member owned {named(span.tp)} for {gap_ms:.0f} ms before {span.interval.member} got it; "
-                f"the step {step.body.name!r} allows {most_ms} ms"
+                f"the step {over.body.name!r} allows {most_ms} ms"
             )
-            findings.broken("O4", message, step, span.start)
+            findings.broken("O4", message, over, span.start)
         if isinstance(limit, Limit) and limit.waited_ms > limit.ms:
             message = (
                 f"no member owned {named(span.tp)} for {limit.waited_ms:.0f} ms, from the end of "
@@ -126,6 +133,18 @@ def gap(record: GroupRecord, findings: Findings) -> None:
                 f"this planned change allows {limit.ms:.0f} ms: {limit.why}"
             )
             findings.broken("O4", message, before.end, span.start)
+
+
+def _may_have_worked(record: GroupRecord, after: Span, step: Event[StepBody]) -> bool:
+    """Whether a partition may have had no owner for longer than a step allows only because a service worked.
+
+    Each join waits until all its members poll.
+    """
+    gap_ms, until_ns = after.interval.gap_before_ms or 0.0, after.interval.start_ns
+    begin_ns = until_ns - round(gap_ms * MS)
+    joins = sum(begin_ns < generation.event.mono_ns <= until_ns for generation in record.generations)
+    worked_ms = record.busy.may_delay_ms(begin_ns, until_ns, max(1, joins))
+    return bool(step.body.beside_work) and gap_ms - worked_ms <= (step.body.gap_ms or 0)
 
 
 def _successive(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:

@@ -394,6 +394,8 @@ class StepBody(Body):
 
     Args:
         gap_ms: How long a topic-partition may be without an owner during the step.
+        beside_work: Whether time in which a service may have worked on records, and so did not join, is left out of
+            that: the limit is the harness's own, not one that the user asked for.
         generation, topics, adopted_ns: Of the state ``stable``: the generation, partition counts, and the time of the
             last member's adoption.
         offsets, asked_ns: End offsets, of the states ``drained`` and ``read_back``, and when the harness asked.
@@ -402,6 +404,7 @@ class StepBody(Body):
 
     name: str
     gap_ms: int | None = None
+    beside_work: bool | None = None
     generation: int | None = None
     topics: Mapping[str, int] | None = None
     adopted_ns: int | None = None

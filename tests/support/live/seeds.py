@@ -53,17 +53,19 @@ _LEAST_MS, _MOST_MS = 6000, 9000
 """Of a session: short, because a kill rests for it, and long enough for a busy machine."""
 _FIRST_S, _LAST_S = 0.5, 3.0
 """When the next step begins, after the group is stable."""
-_BUSY, _SLOW = (36, 40, 44), (22, 25, 28)
+_BUSY, _SLOW, _FLOODED = (36, 40, 44), (22, 25, 28), (60, 70, 80)
 """Records a second for each process of the most there are at once: one that works on batches does 33, and half of that
-if it works before and after the commit."""
+if it works before and after the commit. If more come, its batches grow."""
 _RESTS_S = (13, 16)
 """How long the group rests at first: each process that `by_batch.SEEKS` gets to its tenth batch, and reads on."""
 _METADATA = (220, 300)
 """Records of a partition before the run ends: after 115 of them the state of `with_state` is too long for a broker."""
 _AT_WORK = frozenset(name for name, needed in NEEDS.items() if "kill" in needed) | {by_batch.IN_FLIGHT}
 """Faults that lose what a process works on when it ends."""
-_LEAST_RECORDS = 4
+_LEAST_RECORDS, _LEAST_FLOODED = 4, 12
 """Of a commit that is waited for: the work on them, or on those that follow, takes longer than to end a process."""
+_AMID_S = 0.1
+"""After a commit of `_LEAST_FLOODED`: the work on the next batch has begun, and takes much longer."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ def drawn(name: str, seed: int) -> Course:
         steps = list(_drawn_steps(chance, NEEDS[name], kills=not fault.exactly_once))
         running: frozenset[str] = frozenset()
         most = max(len(running := step.members_after(running)) for step in steps)
-        rate_per_s = most * chance.choice(_SLOW if name in (by_batch.SEEKS, by_batch.LATE_OUTPUTS) else _BUSY)
+        rates = {by_batch.SEEKS: _SLOW, by_batch.LATE_OUTPUTS: _SLOW, by_batch.IN_FLIGHT: _FLOODED}
+        rate_per_s = most * chance.choice(rates.get(name, _BUSY))
         partitions = chance.randint(max(3, most), most + 3)
     scenario = Scenario("drawn", "a drawn course", tuple(steps), rate_per_s=rate_per_s)
     delays_s = [round(chance.uniform(_FIRST_S, _LAST_S), 2) for _ in steps]
@@ -174,8 +177,10 @@ def played(play: Play, broker: Broker, folder: Path) -> Outcome:
         step = next(following)
         for action in step.actions if step is not None and play.name in _AT_WORK else ():
             if isinstance(action, Kill | Leave):
-                least = _LEAST_RECORDS if play.is_planted else 1
+                flooded = play.name == by_batch.IN_FLIGHT
+                least = 1 if not play.is_planted else _LEAST_FLOODED if flooded else _LEAST_RECORDS
                 _wait_for_a_commit(broker.connection, group, stable.owned[action.member], least)
+                time.sleep(_AMID_S if flooded else 0)
 
     with Sandbox(broker.connection) as sandbox:
         ran = run_scenario(

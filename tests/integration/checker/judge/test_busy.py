@@ -148,3 +148,50 @@ def test_no_join_waits_for_more_than_one_silence_of_a_service(count: int) -> Non
     story.events.sort(key=lambda e: e.mono_ns)
 
     assert "O4" in {violation.law for violation in check(of_a_service(story).history).violations}
+
+
+def missed(limit_ms: int, *, beside_work: bool = True, service: bool = True) -> Story:
+    """b is killed in a step that allows so much; a works for five seconds on what it has, and joins later."""
+    story = Story("range", {"t": 2}).start("a", "b").round().records(4).wait(1000)
+    story.tell("step", name="b is killed", gap_ms=limit_ms, **({"beside_work": True} if beside_work else {}))
+    story.kill("b").consume("a", commit=False).wait(5000)
+    story.tell("error", "member", "a", error="Slow", message="went on", fatal=False)
+    story.wait(4000).round()
+    return of_a_service(story) if service else story
+
+
+def figures(story: Story) -> tuple[float, float]:
+    """How long b's partition had no owner, and what a may have worked of that, ms."""
+    longest = max(check(story.history).intervals, key=lambda interval: interval.gap_before_ms or 0)
+    gap_ms = longest.gap_before_ms or 0
+    busy = Busy(e for e in story.events if e.src == "member")
+    return gap_ms, busy.may_delay_ms(longest.start_ns - round(gap_ms * MS), longest.start_ns, 1)
+
+
+@pytest.mark.parametrize(
+    ("over_ms", "beside_work", "service", "judged"),
+    [
+        (0, True, True, None),  # as much as it may have worked
+        (1, True, True, False),
+        (0, False, True, False),  # the limit is one that the user asked for
+        (0, True, False, False),
+    ],
+)
+def test_a_step_s_own_limit_leaves_out_what_a_service_may_have_worked(
+    over_ms: int, beside_work: bool, service: bool, judged: bool | None
+) -> None:
+    gap_ms, worked_ms = figures(missed(1))
+    assert 0 < worked_ms < gap_ms
+
+    verdict = check(missed(int(gap_ms - worked_ms) - over_ms, beside_work=beside_work, service=service).history)
+
+    assert ("O4" in {violation.law for violation in verdict.violations}) is (judged is False)
+    assert (planned.WORKING in verdict.skipped.get("O4", ())) is (judged is None)
+
+
+def test_a_step_that_allows_enough_is_judged_whatever_a_service_does() -> None:
+    gap_ms, _ = figures(missed(1))
+    verdict = check(missed(int(gap_ms) + 1).history)
+
+    assert verdict.checked["O4"] == 2
+    assert planned.WORKING not in verdict.skipped.get("O4", ())
