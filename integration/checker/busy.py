@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 
 from kafka_assignors.history.events import WIRE, Event
 
@@ -16,6 +18,7 @@ _WORK = {("consume", "commit_begin"), ("commit_begin", "commit_ok"), ("commit_be
 """Kinds of two successive events of a process that did not poll in between."""
 _READ = ("consume", "sent")
 """Kinds of events after which a service may work: it was handed out records, or sent them, as its connections show."""
+_END = itemgetter(1)
 _POLL_NS = 250 * _MS
 """A service that is silent for less polls on: no join waits long for it."""
 
@@ -32,10 +35,10 @@ class Busy:
         for event in sorted(events, key=lambda e: (e.mono_ns, e.seq)):
             by_process[event.member, event.incarnation].append(event)
         occupied = {p: list(_occupied(mine)) for p, mine in by_process.items()}
-        self._surely = sorted(chain.from_iterable(occupied.values()))
-        served = (p for p, mine in by_process.items() if is_of_a_service(mine[0]))
-        self._of_services = sorted(chain.from_iterable(occupied[p] for p in served))
-        self._unseen = {p: list(_unseen(mine)) for p, mine in by_process.items() if is_of_a_service(mine[0])}
+        self._surely = _union(chain.from_iterable(occupied.values()))
+        services = {p: mine for p, mine in by_process.items() if is_of_a_service(mine[0])}
+        self._of_services = _union(chain.from_iterable(occupied[p] for p in services))
+        self._unseen = {p: list(_unseen(mine)) for p, mine in services.items()}
 
     def surely_ms(self, from_ns: int, until_ns: int) -> float:
         """How long that was between two times, as the members tell it."""
@@ -46,8 +49,8 @@ class Busy:
 
         A process joins as it polls again, so that no join waits for more than one of its silences.
         """
-        silences = (_within([silence], from_ns, until_ns) for mine in self._unseen.values() for silence in mine)
-        return max(silences, default=0)
+        silences = (part for mine in self._unseen.values() for part in _parts(mine, from_ns, until_ns))
+        return max(silences, default=0) / _MS
 
     def may_delay_ms(self, from_ns: int, until_ns: int, times: int) -> float:
         """How long services may have delayed so many joins or withdrawals, each of which waits until they poll again.
@@ -58,9 +61,9 @@ class Busy:
 
     def perhaps_until_ns(self, process: tuple[str | None, int], at_ns: int) -> int:
         """When a service's process that may work on records at a time does something else; else that time itself."""
-        return next(
-            (end_ns for begin_ns, end_ns in self._unseen.get(process, ()) if begin_ns <= at_ns <= end_ns), at_ns
-        )
+        mine = self._unseen.get(process, ())
+        at = bisect_left(mine, at_ns, key=_END)
+        return mine[at][1] if at < len(mine) and mine[at][0] <= at_ns else at_ns
 
 
 def is_of_a_service(event: Event) -> bool:
@@ -68,13 +71,28 @@ def is_of_a_service(event: Event) -> bool:
     return event.log_bytes is not None or event.client == WIRE
 
 
-def _within(intervals: Iterable[tuple[int, int]], from_ns: int, until_ns: int) -> float:
-    total, reached = 0, from_ns
-    for begin_ns, end_ns in intervals:
-        begin_ns, end_ns = max(begin_ns, reached), min(end_ns, until_ns)
-        if end_ns > begin_ns:
-            total, reached = total + end_ns - begin_ns, end_ns
-    return total / _MS
+def _union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The times that lie in at least one interval, as intervals one after the other."""
+    union: list[tuple[int, int]] = []
+    for begin_ns, end_ns in sorted(intervals):
+        if union and begin_ns <= union[-1][1]:
+            union[-1] = union[-1][0], max(union[-1][1], end_ns)
+        else:
+            union.append((begin_ns, end_ns))
+    return union
+
+
+def _parts(successive: Sequence[tuple[int, int]], from_ns: int, until_ns: int) -> Iterator[int]:
+    """How much of each interval lies between two times, ns; of those that have something there."""
+    for at in range(bisect_right(successive, from_ns, key=_END), len(successive)):
+        begin_ns, end_ns = successive[at]
+        if begin_ns >= until_ns:
+            break
+        yield min(end_ns, until_ns) - max(begin_ns, from_ns)
+
+
+def _within(successive: Sequence[tuple[int, int]], from_ns: int, until_ns: int) -> float:
+    return sum(_parts(successive, from_ns, until_ns)) / _MS
 
 
 def _occupied(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
