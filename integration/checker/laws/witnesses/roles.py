@@ -155,7 +155,7 @@ def _ended(begin: Event[AssignBeginBody] | None, end: Event[AssignEndBody], find
         )
         findings.broken("G5", message, begin, end)
     took_ms, told_ms = (end.mono_ns - begin.mono_ns) / MS, end.body.duration_us / 1000
-    if abs(took_ms - told_ms) > SLACK_MS:
+    if told_ms > took_ms + SLACK_MS:  # less is no contradiction: a busy machine may stop a process between its events
         message = f"{end.member} says that it assigned for {told_ms:.0f} ms, and took {took_ms:.0f}"
         findings.broken("G5", message, begin, end)
 

@@ -349,6 +349,15 @@ def test_an_assignment_takes_as_long_as_it_says(took_us: int, broken: set[str]) 
     assert laws(story.change("assign_end", lambda data: data.update(duration_us=took_us))) == broken
 
 
+def test_a_busy_machine_may_stop_a_process_between_the_events_of_an_assignment() -> None:
+    """Its own measure of the time does not have that."""
+    story = Story("range", {"t": 1}).start("a").round()
+    later = story.events[story._find("assign_end", {})[0] :]
+    story.events[-len(later) :] = [replace(e, mono_ns=e.mono_ns + 500 * MS, ts_ns=e.ts_ns + 500 * MS) for e in later]
+
+    assert laws(story) == set()
+
+
 @pytest.mark.parametrize(("after_ms", "broken"), [(100, set()), (101, {"R7"})])
 def test_a_loss_is_for_a_generation_that_is_in_the_log_by_then(after_ms: float, broken: set[str]) -> None:
     story = Story("range", {"t": 2}).start("a", "b").round()

@@ -295,7 +295,6 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "never began to assign": ("G5", lambda: ended().drop("assign_begin", nth=0)),
     "failed, and was committed": ("G5", lambda: ended().change("assign_end", set_(error="ValueError"), nth=0)),
     "assigned for longer than it took": ("G5", lambda: ended().change("assign_end", set_(duration_us=200_000), nth=0)),
-    "assigned for less than it took": ("G5", lambda: ended().shift("assign_begin", -150, nth=0)),
     "began to assign twice": ("G5", lambda: again(ended(), "assign_begin", 0.5, nth=0)),
     "adopted another protocol": ("G5", lambda: ended().change("generation", set_(protocol="sticky"), nth=0)),
     "one id of two members": ("G5", lambda: as_process(ended(), "consume", member_id="b-id")),
