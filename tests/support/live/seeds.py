@@ -53,7 +53,7 @@ _LEAST_MS, _MOST_MS = 6000, 9000
 """Of a session: short, because a kill rests for it, and long enough for a busy machine."""
 _FIRST_S, _LAST_S = 0.5, 3.0
 """When the next step begins, after the group is stable."""
-_BUSY, _SLOW, _FLOODED = (36, 40, 44), (22, 25, 28), (60, 70, 80)
+_BUSY, _SLOW, _FLOODED = (36, 40, 44), (22, 25, 28), (46, 50, 54)
 """Records a second for each process of the most there are at once: one that works on batches does 33, and half of that
 if it works before and after the commit. If more come, its batches grow."""
 _RESTS_S = (13, 16)
@@ -62,7 +62,7 @@ _METADATA = (220, 300)
 """Records of a partition before the run ends: after 115 of them the state of `with_state` is too long for a broker."""
 _AT_WORK = frozenset(name for name, needed in NEEDS.items() if "kill" in needed) | {by_batch.IN_FLIGHT}
 """Faults that lose what a process works on when it ends."""
-_LEAST_RECORDS, _LEAST_FLOODED = 4, 12
+_LEAST_RECORDS, _LEAST_FLOODED = 4, 8
 """Of a commit that is waited for: the work on them, or on those that follow, takes longer than to end a process."""
 _AMID_S = 0.1
 """After a commit of `_LEAST_FLOODED`: the work on the next batch has begun, and takes much longer."""
