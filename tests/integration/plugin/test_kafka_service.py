@@ -437,8 +437,8 @@ class Group:
     def running(self) -> tuple[str, ...]:
         return tuple(sorted(self.members))
 
-    def step(self, name: str, gap_ms: int) -> None:
-        self.actions.append(f"{name} ({gap_ms})")
+    def step(self, name: str, gap_ms: int, *, beside_work: bool) -> None:
+        self.actions.append(f"{name} ({gap_ms}{', beside work' if beside_work else ''})")
 
     def start(self, name: str, topics: Sequence[str], *_: Any, **__: Any) -> None:
         assert topics == ["orders-1"]
@@ -537,7 +537,8 @@ def test_a_partition_may_rest_for_a_session_and_a_join() -> None:
     group.longest_session_ms = 10_000
     service.start()
 
-    assert [action for action in group.actions if "start" in action] == ["1 start (61000)", "m2 starts (26000)"]
+    begun = [action for action in group.actions if "start" in action]
+    assert begun == ["1 start (61000, beside work)", "m2 starts (26000, beside work)"]
 
 
 @pytest.mark.parametrize("number", [0, 2, "m1"])
