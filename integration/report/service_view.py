@@ -59,10 +59,10 @@ class ServiceView:
         """Sentences: the figures, and what would change them."""
         unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
         if self.read_twice is None:
-            see = "" if self.without_output is not None else " (--output TOPIC shows what became of them)"
+            hint = "" if self.without_output is not None else " (--output TOPIC shows what became of them)"
             yield (
                 f"{self.sent:,} records sent; which of them were read was not seen: no recorder was loaded, and the "
-                f"connections don't show it{see}; refused commits: {self.refused_commits:,}"
+                f"connections don't show it{hint}; refused commits: {self.refused_commits:,}"
             )
         else:
             yield (

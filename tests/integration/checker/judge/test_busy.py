@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_assignors.history.zombies import ZOMBIE_MS
@@ -150,13 +152,13 @@ def test_no_join_waits_for_more_than_one_silence_of_a_service(count: int) -> Non
     assert "O4" in {violation.law for violation in check(of_a_service(story).history).violations}
 
 
-def missed(limit_ms: int, *, beside_work: bool = True, service: bool = True) -> Story:
+def missed(limit_ms: int, *, beside_work: bool = True, service: bool = True, later_ms: float = 4000) -> Story:
     """b is killed in a step that allows so much; a works for five seconds on what it has, and joins later."""
     story = Story("range", {"t": 2}).start("a", "b").round().records(4).wait(1000)
     story.tell("step", name="b is killed", gap_ms=limit_ms, **({"beside_work": True} if beside_work else {}))
     story.kill("b").consume("a", commit=False).wait(5000)
     story.tell("error", "member", "a", error="Slow", message="went on", fatal=False)
-    story.wait(4000).round()
+    story.wait(later_ms).round()
     return of_a_service(story) if service else story
 
 
@@ -195,3 +197,25 @@ def test_a_step_that_allows_enough_is_judged_whatever_a_service_does() -> None:
 
     assert verdict.checked["O4"] == 2
     assert planned.WORKING not in verdict.skipped.get("O4", ())
+
+
+@pytest.mark.parametrize(("joins", "over_ms", "judged"), [(2, 0, None), (2, 1, False), (1, 0, False)])
+def test_each_join_in_a_gap_may_have_waited_for_a_service(joins: int, over_ms: int, judged: bool | None) -> None:
+    """A generation in between leaves b's partition out, as a cooperative one does that waits for a withdrawal."""
+
+    def in_two(limit_ms: int) -> Story:
+        story = missed(limit_ms, later_ms=12_000)
+        last_one = next(e for e in reversed(story.events) if e.kind == "generation_committed")
+        if joins == 2:
+            story.events.append(replace(last_one, mono_ns=last_one.mono_ns - 1000 * MS))
+            story.events.sort(key=lambda e: e.mono_ns)
+        return story
+
+    gap_ms, worked_ms = figures(in_two(1))
+    silence_ms = 5001
+    assert silence_ms <= worked_ms < silence_ms + 10  # the rest are callbacks
+
+    verdict = check(in_two(int(gap_ms - worked_ms - silence_ms) - over_ms).history)
+
+    assert ("O4" in {violation.law for violation in verdict.violations}) is (judged is False)
+    assert (planned.WORKING in verdict.skipped.get("O4", ())) is (judged is None)
