@@ -34,7 +34,7 @@ from .result import Result, WrongAnswer, in_turns
 _RECORDS, _QUICK_RECORDS = 300_000, 60_000
 _TURNS, _QUICK_TURNS = 21, 11
 _VALUE, _BATCH, _PLACE = b"x" * 100, 500, TopicPartition("t", 0)
-_WITH, _WITHOUT = "recorder", "without"
+_WITH, _WITHOUT, _EMPTY = "recorder", "without", "an empty wrapper"
 _BEGIN = """
 import json, sys, time
 bootstrap, topic, group, count, way = sys.argv[1:]
@@ -106,13 +106,30 @@ asyncio.run(main())
 """,
 }
 """Services as users write them, at defaults but for the beginning; each measures from its first record to its last."""
+_EMPTY_WRAPPERS = {
+    ("confluent-kafka", "poll"): """
+import confluent_kafka
+class Wrapped(confluent_kafka.Consumer):
+    def poll(self, timeout, original=confluent_kafka.Consumer.poll):
+        return original(self, timeout)
+confluent_kafka.Consumer = Wrapped
+""",
+    ("aiokafka", "getone"): """
+from aiokafka.consumer.fetcher import Fetcher
+async def next_record(self, partitions, original=Fetcher.next_record):
+    return await original(self, partitions)
+Fetcher.next_record = next_record
+""",
+}
+"""Where each record is a call of its own: what any recorder in Python costs that does nothing."""
 
 
 def run(quick: bool, only: str | None = None) -> Iterator[Result]:
     """``CLIENT/WAY``: one consumer reads small records, with the recorder and without, in turns.
 
     ``…/cpu``: CPU time of the whole process, the client's thread included. ``…/apart``: of the recorder's own calls, on
-    records in memory, as a whole consumer's time varies by more than they take; of kafka-python alone.
+    records in memory, as a whole consumer's time varies by more than they take; of kafka-python alone. ``…/empty``: a
+    wrapper that only calls, in place of the recorder, where each record is a call.
 
     Args:
         quick: Fewer records.
@@ -137,7 +154,8 @@ def run(quick: bool, only: str | None = None) -> Iterator[Result]:
                 yield _apart(way, count, turns, Path(name))
             seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}
             for turn in range(turns):
-                for kind in (_WITH, _WITHOUT) if turn % 2 == 0 else (_WITHOUT, _WITH):
+                kinds = [_WITH, _WITHOUT, *([_EMPTY] if (client, way) in _EMPTY_WRAPPERS else [])]
+                for kind in kinds if turn % 2 == 0 else reversed(kinds):
                     for clock, value in _read(broker.bootstrap, topic, count, client, way, kind, Path(name)).items():
                         seconds[clock][kind].append(value)
             for clock, values in seconds.items():
@@ -145,10 +163,16 @@ def run(quick: bool, only: str | None = None) -> Iterator[Result]:
                 raw = {"seconds": values, "count": count, "load": os.getloadavg()[0]}
                 note = overhead(values[_WITH], values[_WITHOUT])
                 yield Result(f"{client}/{way}/{clock}", ours, "us/record", _WITHOUT, theirs, note, raw)
+                if _EMPTY in values:
+                    empty, note = (
+                        1e6 * statistics.median(values[_EMPTY]) / count,
+                        overhead(values[_EMPTY], values[_WITHOUT]),
+                    )
+                    yield Result(f"{client}/{way}/{clock}/empty", empty, "us/record", _WITHOUT, theirs, note)
 
 
 def overhead(with_it: Sequence[float], without: Sequence[float]) -> str:
-    """How much longer a turn took with the recorder: the median of the turns' ratios, and where it lies (95 %).
+    """How much longer a turn took: the median of the turns' ratios, and where it lies (95 %).
 
     The bounds are order statistics of the ratios: whatever their distribution, their median lies in between with at
     least that probability (Conover 1999, "Practical Nonparametric Statistics", 3.2).
@@ -238,7 +262,8 @@ def _read(bootstrap: str, topic: str, count: int, client: str, way: str, kind: s
         environment |= {
             FILE: str(record), GROUP: group, LOG: str(log), "PYTHONPATH": str(Path(recorder.__file__).parent),
         }  # fmt: skip
-    command = [sys.executable, "-c", _BEGIN + _PROGRAMS[client], bootstrap, topic, group, str(count), way]
+    wrapper = _EMPTY_WRAPPERS[client, way] if kind == _EMPTY else ""
+    command = [sys.executable, "-c", _BEGIN + wrapper + _PROGRAMS[client], bootstrap, topic, group, str(count), way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WrongAnswer(f"the service failed: {done.stderr.strip()[-300:]}")

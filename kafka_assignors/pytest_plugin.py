@@ -59,6 +59,7 @@ from kafka_assignors.integration.running_service import (
     asked_service,
     require_valid,
 )
+from kafka_assignors.integration.topics import STAMPED
 from kafka_assignors.integration.topics.sandbox import remove
 
 from .connection import Connection, read_connection
@@ -527,7 +528,8 @@ def kafka_service(
         counts = {"orders": 6} if topics is None else topics
         require_valid(replicas, counts, group, output)
         names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
-        outputs = [kafka_topic(partitions, name) for name, partitions in (output or {}).items()]
+        stamped = {} if kafka_broker.backend == "external" else STAMPED["configs"]  # whose clock is another one
+        outputs = [kafka_topic(partitions, name, stamped) for name, partitions in (output or {}).items()]
         members = kafka_group(group, require=require, unknown_ok=unknown_ok, drain=drain)
         tap = WireTap.before(kafka_broker, faulty=via is not None)
         if tap is not None:

@@ -17,7 +17,9 @@ from .common import Png, Require, exit_code
 
 if TYPE_CHECKING:
     from ..checker import Verdict
+    from ..report.replicas_view import Replica
     from ..report.report import GroupResult
+    from ..report.service_view import ServiceView
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -38,8 +40,8 @@ def judge(
     from ..checker import check, known_laws
     from ..history import History
     from ..report import ci_summary
-    from ..report.replicas_view import replica_lines
     from ..report.report import Report, render_html, told_groups
+    from ..report.service_view import services_view
 
     folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
     if len(folders) > 1 and (page or png):
@@ -51,14 +53,13 @@ def judge(
     for folder in folders:
         history = History.load(folder)
         verdict = check(history, require or ())
-        groups = told_groups(history, verdict)
+        groups, view = told_groups(history, verdict), services_view(history)
         if page is not None:
-            report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups)
+            report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups, service=view)
             page.write_text(render_html(report), "utf-8")
         draw(png, groups)
         if not common.as_json:
-            for line in (line for group in groups for line in replica_lines(group.replicas)):
-                print(printable(line))
+            tell_service(view, [row for group in groups for row in group.replicas])
         show(verdict, folder, common.as_json)
         values.append(verdict.value)
         if verdict.value is not True:
@@ -76,6 +77,14 @@ def judge(
             text = ci_summary.judged_run(verdict, history, folder)
         ci_summary.append(ci_summary.head("judge", " ".join(map(str, paths)), value) + text)
     return exit_code(value)
+
+
+def tell_service(view: ServiceView | None, replicas: Sequence[Replica]) -> None:
+    """Print what became of a service's records, and how long its processes took to start and to stop."""
+    from ..report.replicas_view import replica_lines
+
+    for line in (*(() if view is None else view.lines()), *replica_lines(replicas)):
+        print(printable(line))
 
 
 def _histories(path: Path) -> list[Path]:

@@ -32,9 +32,8 @@ from ..recording import run_folder
 from ..records.sender import Values
 from ..registry import assignor_named
 from ..report import ci_summary
-from ..report.replicas_view import replica_lines
 from ..report.report import GroupResult, Report, cost_table, render_html
-from ..report.service_view import service_view
+from ..report.service_view import ServiceView, service_view
 from ..scenario import DEMO_TOPICS, SCENARIOS, Scenario
 from ..scenario.catalogue import STEP_S
 from ..scenario.chaos import DRAWN, named
@@ -43,14 +42,14 @@ from ..scenario.deployment import orchestrated
 from ..scenario.file import read_scenario
 from ..scenario.first_group import first_group
 from ..scenario.prefix import prefixed
-from ..scenario.runner import require_fit, run_scenario
+from ..scenario.runner import make_topics, require_fit, run_scenario
 from ..topics import Topics
 from ..topics.consent import Intent
 from ..topics.publish import publish
 from ..topics.sandbox import Sandbox, make_new, new_prefix
 from .common import Where, broker_of, exit_code, progress_console, stdout_console
 from .demo import PARTITIONERS, RECORDS_PER_TOPIC, Demo, made_on
-from .judge import draw, show
+from .judge import draw, show, tell_service
 from .judged import judged, step_row, tell_step
 from .seeds import SeedResult, run_seeds, scenario_of_seed, seeds_of, summary, together
 from .services import AskedService
@@ -213,7 +212,8 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             waits_s = asked.timeout_s or (STEP_S if minutes is None and service is None else PATIENCE_S)
             for_s = None if minutes is None else 60 * minutes
             with Sandbox.on(broker) as sandbox:
-                topics = prefixed(what, sandbox.prefix).made_topics
+                on_broker = prefixed(what, sandbox.prefix)
+                topics = on_broker.made_topics
                 records = f"{what.rate_per_s} records a second" if what.rate_per_s else ""
                 intent = Intent(
                     broker.bootstrap, sandbox.prefix, topics, [sandbox.name(group)], records, asked.events_topic
@@ -221,7 +221,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
                 require_fit(what, broker)
                 _require_consent(broker, intent, asked.confirm)
                 if service is not None and where.reached is None and asked.service.leaves_group_open(service):
-                    sandbox.make(topics)
+                    make_topics(sandbox, on_broker)
                     group = first_group(
                         broker.connection, service, what.topics, folder / "first-start.log",
                         output=what.output, timeout_s=waits_s,
@@ -241,18 +241,13 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
             _publish(console, broker.connection, asked.events_topic, [folder / "history"])
         grown_mb = max(memory_mb) - memory_mb[0] if memory_mb else 0.0
         figures = {**_figures(result), "harness_growth_mb": round(grown_mb, 1)}
-        if service is not None:
-            view = service_view(History.load(ran.folder))
-            facts += [("service", line) for line in view.lines()]
-            if asked.as_json:
-                figures["service"] = asdict(view)
-            else:
-                print("\n".join(map(printable, view.lines())))
-        if result.replicas and asked.as_json:
-            figures["replicas"] = [asdict(row) for row in result.replicas]
-        elif result.replicas:
-            print("\n".join(map(printable, replica_lines(result.replicas))))
-        _keep(result, folder, tuple(facts))
+        view = None if service is None else service_view(History.load(ran.folder))
+        if not asked.as_json:
+            tell_service(view, result.replicas)
+        else:
+            figures |= {} if view is None else {"service": asdict(view)}
+            figures |= {"replicas": [asdict(row) for row in result.replicas]} if result.replicas else {}
+        _keep(result, folder, tuple(facts), view)
         draw(asked.png, (result,))
         show(result.verdict, folder, asked.as_json, figures)
         if ci_summary.is_wanted():  # a long history takes a while to read again
@@ -351,6 +346,6 @@ def _figures(result: GroupResult) -> dict[str, Any]:
     }
 
 
-def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...]) -> None:
-    report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,))
+def _keep(result: GroupResult, folder: Path, facts: tuple[tuple[str, str], ...], view: ServiceView | None) -> None:
+    report = Report(result.title, str(folder), result.verdict.value, facts, groups=(result,), service=view)
     (folder / "report.html").write_text(render_html(report), "utf-8")

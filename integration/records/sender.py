@@ -40,6 +40,8 @@ from .placement_rules import required_partition, rule_name
 HEADER = "partitioner"
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 60.0
+_APPENDED = 1
+"""The type of a record's time if it is when the broker appended it (``LogAppendTime``)."""
 _TICK_S = 0.02
 KEYS = 50
 """Number of distinct keys of the records that we make."""
@@ -484,6 +486,8 @@ def _take(writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[b
     name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
     fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     fields["partitioner"] = name
+    if record.timestamp_type == _APPENDED:
+        fields["appended_ms"] = record.timestamp
     if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
         fields["author"] = json.loads(author)
     if callable(wanted):

@@ -97,6 +97,9 @@ def _figures(verdict: Verdict, history: History) -> Iterator[tuple[str, str]]:
         if view.without_output is not None:
             yield "without an output", f"{view.without_output:,}"
             yield "several outputs", f"{view.several_outputs:,}"
+            yield "behind a later output of their key", f"{view.overtaken:,}"
+        if view.committed_first is not None:
+            yield "committed before their output", f"{view.committed_first:,}"
     yield "longest stop", f"{verdict.measures['longest_gap_ms']:,.0f} ms"
     yield "partition·ms without an owner", f"{sum(verdict.measures['downtime_ms'].values()):,.0f}"
 

@@ -1,4 +1,4 @@
-"""How long the processes of an orchestrated run took to start and to stop, and which were killed. Pure."""
+"""How long the processes of a service, or of an orchestrated run, took to start and to stop. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import AssignedEndBody, ExitBody, FaultBeginBody, GenerationBody
 
 from ..history import History
+from .service_view import is_of_service
 
 _NS = 1_000_000_000
 
@@ -20,8 +21,8 @@ class Replica:
     Args:
         name, incarnation: The member that it was.
         start_s: From its start until it had its first assignment; None: it never got one.
-        stop_s: From the request to end until its end; None: an orchestrator did not ask it to.
-        grace_s: How long it was allowed to run after that request; None as above.
+        stop_s: From the request to end until its end; None: it was not asked to while the scenario played.
+        grace_s: How long it was allowed to run after that request; None: as long as it likes.
         killed: Whether it still ran then, and was killed.
     """
 
@@ -39,21 +40,23 @@ class Replica:
 
 
 def replicas_of(history: History, group: str) -> tuple[Replica, ...]:
-    """The processes of a group by their start; empty if no process had a grace to end in."""
+    """The processes of a group by their start; empty if they are members of the harness without a grace to end in."""
     adopted: dict[tuple[str | None, int], int] = {}
     kills: set[tuple[str | None, int]] = set()
     ends: list[tuple[int, Event[ExitBody]]] = []
+    of_service = False
     for event in history.events:
         if event.group != group:
             continue
         process = event.member, event.incarnation
+        of_service = of_service or is_of_service(event)
         if is_of(event, GenerationBody) or is_of(event, AssignedEndBody):
             adopted.setdefault(process, event.mono_ns)
         elif is_of(event, FaultBeginBody) and event.body.fault == "kill":
             kills.add(process)
         elif is_of(event, ExitBody) and event.body.begun_ns is not None:
             ends.append((event.body.begun_ns, event))
-    if all(end.body.grace_s is None for _, end in ends):
+    if not of_service and all(end.body.grace_s is None for _, end in ends):
         return ()
     return tuple(
         _replica(begun_ns, end, adopted.get((end.member, end.incarnation)), (end.member, end.incarnation) in kills)
@@ -63,12 +66,10 @@ def replicas_of(history: History, group: str) -> tuple[Replica, ...]:
 
 def _replica(begun_ns: int, end: Event[ExitBody], adopted_ns: int | None, was_killed: bool) -> Replica:
     start_s = None if adopted_ns is None else (adopted_ns - begun_ns) / _NS
-    grace_s, asked_ns = end.body.grace_s, end.body.asked_ns
-    if grace_s is None or asked_ns is None:
+    if end.body.asked_ns is None:
         return Replica(end.member or "", end.incarnation, start_s, None, None, killed=False)
-    return Replica(
-        end.member or "", end.incarnation, start_s, (end.mono_ns - asked_ns) / _NS, grace_s, killed=was_killed
-    )
+    stop_s, grace_s = (end.mono_ns - end.body.asked_ns) / _NS, end.body.grace_s
+    return Replica(end.member or "", end.incarnation, start_s, stop_s, grace_s, killed=was_killed)
 
 
 def replica_lines(processes: Sequence[Replica]) -> Iterator[str]:
@@ -82,7 +83,8 @@ def replica_lines(processes: Sequence[Replica]) -> Iterator[str]:
         for row in processes
         if row.stop_s is not None
     ]
-    yield f"from the request to end to the end: {', '.join(stops)}"
+    if stops:
+        yield f"from the request to end to the end: {', '.join(stops)}"
     yield from killed_lines(processes)
 
 

@@ -24,6 +24,7 @@ from ..checker.ledger import GroupRecord, RunRecord
 from ..checker.rebalance_costs import STATES
 from ..history import History
 from .replicas_view import Replica, killed_lines, replicas_of
+from .service_view import ServiceView
 from .side_by_side import Row, compared, reasons, result_words, row_of
 from .timeline_svg import axis_of, svg
 from .timeline_view import TimelineView, timeline_views
@@ -237,7 +238,12 @@ class SparkResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All contents of the page. `no_spark`: why Spark has no result; "" if it has one, or none was asked for."""
+    """All contents of the page.
+
+    Args:
+        no_spark: Why Spark has no result; "" if it has one, or none was asked for.
+        service: What became of the records, if the members are processes of a user's service.
+    """
 
     title: str
     subtitle: str
@@ -248,6 +254,7 @@ class Report:
     groups: tuple[GroupResult, ...] = field(default_factory=tuple)
     spark: SparkResult | None = None
     no_spark: str = ""
+    service: ServiceView | None = None
 
     @property
     def result(self) -> list[tuple[bool | None, str]]:

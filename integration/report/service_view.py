@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,9 +12,11 @@ from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import WIRE, Event, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
+    CommitBeginBody,
     ConsumeBody,
     ExitBody,
     FaultBeginBody,
+    OffsetCommittedBody,
     ReadBackBody,
     StartBody,
     StepBody,
@@ -43,6 +46,9 @@ class ServiceView:
         unclosed: Processes that were asked to end and ended without closing their consumer.
         without_output: Sent records that have no output; None: outputs were not read back.
         several_outputs: Sent records that have more than one; None as above.
+        committed_first: Records that were committed, not in a transaction, before the broker had their first output;
+            None as above, or the broker's times are not known.
+        overtaken: Records whose first output lies behind that of a later record of their key; None as above.
     """
 
     sent: int
@@ -54,9 +60,32 @@ class ServiceView:
     unclosed: tuple[str, ...]
     without_output: int | None = None
     several_outputs: int | None = None
+    committed_first: int | None = None
+    overtaken: int | None = None
+
+    def figures(self) -> Iterator[tuple[str, str]]:
+        """The name and value of each figure that is known, or would be if the group had come to its end."""
+        figures: dict[str, int | None] = {"records sent": self.sent}
+        if self.read_twice is not None:
+            figures |= {"read by nobody": self.unread, "read twice": self.read_twice}
+            figures["records of the furthest step back"] = self.furthest_back
+        figures["refused commits"] = self.refused_commits
+        outputs = {
+            "without an output": self.without_output,
+            "with several outputs": self.several_outputs,
+            "committed before their output": self.committed_first,
+            "output behind a later one of their key": self.overtaken,
+        }
+        figures |= {name: count for name, count in outputs.items() if count is not None}
+        for name, count in figures.items():
+            yield name, "unknown" if count is None else f"{count:,}"
 
     def lines(self) -> Iterator[str]:
         """Sentences: the figures, and what would change them."""
+        yield from self._sentences()
+        yield from self.advice()
+
+    def _sentences(self) -> Iterator[str]:
         unread = "unknown: the group didn't come to its end" if self.unread is None else f"{self.unread:,}"
         if self.read_twice is None:
             hint = "" if self.without_output is not None else " (--output TOPIC shows what became of them)"
@@ -69,14 +98,21 @@ class ServiceView:
                 f"{self.sent:,} records sent; read by nobody: {unread}; read twice: {self.read_twice:,}; "
                 f"furthest step back: {self.furthest_back:,} records; refused commits: {self.refused_commits:,}"
             )
+        if self.without_output is not None:
+            first = "" if self.committed_first is None else f"; committed before their output: {self.committed_first:,}"
+            yield (
+                f"records without an output: {self.without_output:,}; with several: {self.several_outputs:,}{first}; "
+                f"output behind a later one of their key: {self.overtaken:,}"
+            )
+
+    def advice(self) -> Iterator[str]:
+        """Sentences: what the figures come from, and what would change them."""
         if self.unwritten:
             yield (
                 f"records that a client committed by itself just before its process ended: {self.unwritten:,}; whether "
                 "the process got them was not seen, and nobody reads them again: commit what is done, by commit() say"
             )
-        if self.without_output is not None:
-            yield f"records without an output: {self.without_output:,}; with several: {self.several_outputs:,}"
-        if self.without_output:
+        if self.without_output or self.committed_first:
             yield (
                 "a record has no output if its offset is committed before its output is acknowledged, and the process "
                 "ends in between: wait for the acknowledgement, by flush() say, then commit"
@@ -85,6 +121,12 @@ class ServiceView:
             yield (
                 "a record has several outputs if it is read again: send them with the offsets in one transaction, or "
                 "treat an output so that a second time does no harm"
+            )
+        if self.overtaken:
+            yield (
+                "outputs of a key come in another order if its records are worked on at the same time, or if a batch "
+                "is read again: work on the records of a key in their order, and send them with the offsets in one "
+                "transaction"
             )
         if self.unclosed:
             names = ", ".join(self.unclosed[:_SHOWN]) + (", …" if len(self.unclosed) > _SHOWN else "")
@@ -104,11 +146,22 @@ class ServiceView:
             )
 
 
+def is_of_service(event: Event) -> bool:
+    """Whether an event is of a process of a user's service: it has the length of its log, or is of its connections."""
+    return event.log_bytes is not None or event.client == WIRE
+
+
+def services_view(history: History) -> ServiceView | None:
+    """The view of a kept run; None if it is none of a service's, or of several groups, which read the same records."""
+    groups = {event.group for event in history.events if event.group is not None}
+    return service_view(history) if len(groups) == 1 and any(map(is_of_service, history.events)) else None
+
+
 def service_view(history: History) -> ServiceView:
     """The view of a run whose members are processes of one service."""
     events = history.events
     sent: dict[TopicPartition, set[int]] = defaultdict(set)
-    counts = _outputs_of_inputs(events)
+    outputs = _outputs_of_inputs(events)
     reads: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # from an offset, up to another
     reached: dict[TopicPartition, int] = {}
     furthest_back = 0
@@ -137,8 +190,7 @@ def service_view(history: History) -> ServiceView:
         furthest_back=furthest_back if seen else None,
         refused_commits=sum(event.kind == "commit_fail" for event in events),
         unclosed=tuple(_unclosed(events)),
-        without_output=None if counts is None else counts.count(0),
-        several_outputs=None if counts is None else sum(count > 1 for count in counts),
+        **({} if outputs is None else _figures_of(outputs, events)),
     )
 
 
@@ -164,15 +216,87 @@ def _twice(ranges: Iterable[tuple[int, int]]) -> int:
     return count
 
 
-def _outputs_of_inputs(events: Sequence[Event]) -> list[int] | None:
-    """How many outputs each sent record has; None if the service has no output topic, or it was not read back."""
+def _outputs_of_inputs(events: Sequence[Event]) -> list[tuple[AckBody, list[ReadBackBody]]] | None:
+    """Each sent record with its outputs; None if the service has no output topic, or it was not read back."""
     output = next((event.body.config.output for event in events if is_of(event, StartBody)), None)
     steps = (event.body for event in events if is_of(event, StepBody) and event.body.name == "read_back")
     if output is None or not any(row.topic == output for step in steps for row in step.offsets or ()):
         return None
-    records = (event.body for event in events if is_of(event, ReadBackBody))
-    outputs = Counter(record.value_id for record in records if record.topic == output)
-    return [outputs[event.body.value_id] for event in events if is_of(event, AckBody)]
+    outputs: dict[str | None, list[ReadBackBody]] = defaultdict(list)
+    for event in events:
+        if is_of(event, ReadBackBody) and event.body.topic == output:
+            outputs[event.body.value_id].append(event.body)
+    return [(event.body, outputs.get(event.body.value_id, [])) for event in events if is_of(event, AckBody)]
+
+
+def _figures_of(outputs: Sequence[tuple[AckBody, Sequence[ReadBackBody]]], events: Sequence[Event]) -> dict[str, int]:
+    """The figures of outputs, by their names in `ServiceView`."""
+    firsts = [(sent, min(theirs, key=_place)) for sent, theirs in outputs if theirs]
+    figures = {
+        "without_output": sum(not theirs for _, theirs in outputs),
+        "several_outputs": sum(len(theirs) > 1 for _, theirs in outputs),
+        "overtaken": _overtaken(firsts),
+    }
+    if all(output.appended_ms is not None for _, output in firsts):
+        figures["committed_first"] = _committed_first(firsts, events)
+    return figures
+
+
+def _place(output: ReadBackBody) -> tuple[int, int]:
+    """When an output came, as far as that is known."""
+    return output.appended_ms or 0, output.offset
+
+
+def _committed_first(firsts: Iterable[tuple[AckBody, ReadBackBody]], events: Sequence[Event]) -> int:
+    """How many records the log has as committed before their first output.
+
+    Both times are of the brokers' clock. The offsets of a transaction may be in the log before its outputs, and take
+    effect with them.
+    """
+    in_transaction = {
+        (row.tp, row.offset)
+        for event in events
+        if is_of(event, CommitBeginBody) and event.body.transaction is not None
+        for row in event.body.offsets
+    }
+    steps: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # an offset, and the ms from which it held
+    for event in sorted((e for e in events if is_of(e, OffsetCommittedBody)), key=lambda e: e.seq):
+        tp, offset = event.body.tp, event.body.offset
+        if (tp, offset) not in in_transaction and (not steps[tp] or offset > steps[tp][-1][0]):
+            steps[tp].append((offset, event.ts_ns // 1_000_000))
+    count = 0
+    for sent, output in firsts:
+        at = bisect_right(steps[sent.tp], sent.offset, key=lambda step: step[0])
+        count += at < len(steps[sent.tp]) and steps[sent.tp][at][1] < (output.appended_ms or 0)
+    return count
+
+
+def _overtaken(firsts: Iterable[tuple[AckBody, ReadBackBody]]) -> int:
+    """How many records have a first output that lies behind that of a later record of their key.
+
+    Outputs of one partition are compared by their offsets, others by the time at which the broker got them.
+    """
+    of_keys: dict[tuple[TopicPartition, str], list[tuple[int, ReadBackBody]]] = defaultdict(list)
+    for sent, output in firsts:
+        if sent.key_hash is not None:
+            of_keys[sent.tp, sent.key_hash].append((sent.offset, output))
+    count = 0
+    for records in of_keys.values():
+        soonest: dict[TopicPartition, tuple[int, int | None]] = {}  # of later records: offset and time
+        for _, output in sorted(records, key=lambda record: record[0], reverse=True):
+            count += any(_is_before(then, tp, output) for tp, then in soonest.items())
+            before = soonest.get(output.tp)
+            if before is None or output.offset < before[0]:
+                soonest[output.tp] = output.offset, output.appended_ms
+    return count
+
+
+def _is_before(then: tuple[int, int | None], tp: TopicPartition, output: ReadBackBody) -> bool:
+    """Whether an offset and a time in a partition are before an output's."""
+    offset, ms = then
+    if tp == output.tp:
+        return offset < output.offset
+    return ms is not None and output.appended_ms is not None and ms < output.appended_ms
 
 
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:

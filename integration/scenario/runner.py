@@ -21,6 +21,7 @@ from ..members.service import JOIN_MS, Service
 from ..proxy import Applied, FaultProxy, WireTap
 from ..records import Sender, read_back
 from ..records.sender import ALL, LEADER, Values
+from ..topics import LOSSY, STAMPED
 from ..topics.sandbox import Sandbox
 from . import actions as do
 from .catalogue import STEP_S, Scenario, Step
@@ -88,7 +89,7 @@ def run_scenario(  # options of one run, given by name
     with ExitStack() as stack:
         sandbox = sandbox or stack.enter_context(Sandbox.on(broker))
         scenario = prefixed(scenario, sandbox.prefix)
-        sandbox.make(scenario.made_topics, scenario.lossy)
+        make_topics(sandbox, scenario)
         group = sandbox.name(group or f"{scenario.name}-{run[:8]}")
         proxy = None
         if scenario.network_faults:
@@ -141,6 +142,12 @@ def run_scenario(  # options of one run, given by name
             gave_up = str(error)
             members.write("error", error=type(error).__name__, fatal=True, message=gave_up)
     return ScenarioRun(scenario, group, folder, tuple(steps), gave_up)
+
+
+def make_topics(sandbox: Sandbox, scenario: Scenario) -> None:
+    """Make the topics of a scenario that has the sandbox's prefix; those that are there stay as they are."""
+    options = dict.fromkeys(scenario.lossy, LOSSY)
+    sandbox.make(scenario.made_topics, options if scenario.output is None else {**options, scenario.output: STAMPED})
 
 
 def require_fit(scenario: Scenario, broker: Broker) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
 
 from kafka.admin import KafkaAdminClient
@@ -15,7 +15,7 @@ from kafka_assignors.connection import Connection, Right, denied
 from kafka_assignors.errors import AccessRefused, ConfigError, KafkaAssignorsError
 
 from ..broker import Broker
-from .topics import Topics, create_topics
+from .topics import NO_OPTIONS, Options, Topics, create_topics
 
 _TICK_S = 0.2
 _LAST_S = 30.0
@@ -43,18 +43,18 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """The name of a topic or group with the prefix."""
         return self.prefix + name
 
-    def make(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
+    def make(self, topics: Mapping[str, int], options: Options = NO_OPTIONS) -> None:
         """Create topics that this sandbox hasn't made yet, and wait until every partition has a leader.
 
         `topics` maps full names to partition counts. On the run's own broker, an existing topic with that count is
-        accepted, and `lossy` topics may lose acknowledged records.
+        accepted, and topics get their `options`.
 
         Raises:
             ConfigError: A topic exists, or its name has another prefix.
             kafka.errors.KafkaError: The broker refuses.
         """
         if not self.prefix:
-            create_topics(self.bootstrap, topics, lossy)
+            create_topics(self.bootstrap, topics, options)
             return
         if strange := [topic for topic in topics if not topic.startswith(self.prefix)]:
             raise ConfigError(

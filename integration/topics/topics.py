@@ -27,12 +27,17 @@ from ..errors import NotStable, NotSupported
 
 _TICK_S = 0.05
 _TIMEOUT_S = 15.0
+Options = Mapping[str, Mapping[str, Any]]
+"""Topic -> what it has beside its partition count, as kafka-python's `create_topics` takes it."""
+NO_OPTIONS: Options = {}
 LOSSY: Mapping[str, Any] = {
     "replication_factor": 2,
     "configs": {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
 }
 """Options of a topic that may lose acknowledged records: two replicas, each of which may write alone and be elected
 although the other has more records."""
+STAMPED: Mapping[str, Any] = {"configs": {"message.timestamp.type": "LogAppendTime"}}
+"""Options of a topic whose records have the time at which the broker appended them."""
 
 
 class Topics:
@@ -81,11 +86,11 @@ class Topics:
             verb = f"grow to {partitions} partitions" if what == "grow" else f"be {what}"
             raise ConfigError(f"topic {topic!r} can't {verb}: {problem}")
 
-    def create(self, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-        """Create topics, wait until every partition has a leader. Topics in `lossy` may lose records (`LOSSY`)."""
+    def create(self, topics: Mapping[str, int], options: Options = NO_OPTIONS) -> None:
+        """Create topics, wait until every partition has a leader. `options` are those of some of them."""
         self._renew()
         with needing(self._connection, *(Right("Create", "Topic", topic) for topic in topics)):
-            made = {t: {"num_partitions": n, **(LOSSY if t in lossy else {})} for t, n in topics.items()}
+            made = {topic: {"num_partitions": count, **options.get(topic, {})} for topic, count in topics.items()}
             self._admin.create_topics(made, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
@@ -217,8 +222,8 @@ class Topics:
             time.sleep(_TICK_S)
 
 
-def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy: Collection[str] = ()) -> None:
-    """Create the topics that don't exist, and wait until every partition has a leader. Those in `lossy` become `LOSSY`.
+def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], options: Options = NO_OPTIONS) -> None:
+    """Create the topics that don't exist, and wait until every partition has a leader. `options` are those of some.
 
     For a broker of the run's own. On any other, `sandbox.Sandbox` creates topics that nobody else has.
 
@@ -235,4 +240,4 @@ def create_topics(bootstrap: str | Connection, topics: Mapping[str, int], lossy:
                     "choose another name, or a broker without this topic"
                 )
         if missing := {topic: count for topic, count in topics.items() if topic not in there}:
-            broker.create(missing, lossy)
+            broker.create(missing, options)

@@ -547,7 +547,12 @@ class NackBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class ReadBackBody(Body):
-    """A record as the harness read it back. `author`: of an output, the member that produced it."""
+    """A record as the harness read it back.
+
+    Args:
+        author: Of an output, the member that produced it.
+        appended_ms: When the broker appended it, by its clock; None if its time is its producer's.
+    """
 
     topic: str
     partition: int
@@ -555,6 +560,7 @@ class ReadBackBody(Body):
     partitioner: str
     value_id: str | None = None
     author: OutputAuthor | None = None
+    appended_ms: int | None = None
 
     @property
     def tp(self) -> TopicPartition:

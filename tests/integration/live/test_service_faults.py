@@ -85,6 +85,7 @@ def test_a_sound_service_is_true_by_the_laws_of_the_page(client: str, kafka_brok
     assert len(laws_of(client, "yes")) > 15
     assert verdict.checked["X1"] == view.sent > 100
     assert (view.unread, view.without_output, view.unclosed) == (0, 0, ())
+    assert (view.committed_first, view.overtaken) == (0, 0)
 
 
 @pytest.mark.long
@@ -100,6 +101,7 @@ def test_a_service_without_the_fault_is_true(client: str, name: str, kafka_broke
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     assert verdict.checked["X1"] == view.sent > 100
     assert (view.unread, view.without_output, view.unclosed) == (0, 0, ())
+    assert (view.committed_first, view.overtaken) == (0, 0)
     if FAULTS[name].exactly_once:
         assert view.several_outputs == 0
     if name == anew.UNCLOSED:

@@ -68,6 +68,20 @@ def test_without_a_grace_there_is_nothing_to_tell() -> None:
     assert list(replica_lines(())) == []
 
 
+def test_of_a_service_each_process_is_told() -> None:
+    start = event("generation", 2, "m1", generation=1, partitions=[], log_bytes=7)
+
+    (row,) = rows = replicas_of(History([start, ended(20.5, "m1", 1, 20)]), "g")
+
+    assert row == Replica("m1", 0, 1.0, 0.5, None, False)
+    assert list(replica_lines(rows)) == [
+        "from start to first assignment: m1 1.0 s",
+        "from the request to end to the end: m1 0.5 s",
+    ]
+    never_asked = replicas_of(History([start, ended(20.5, "m1", 1)]), "g")
+    assert list(replica_lines(never_asked)) == ["from start to first assignment: m1 1.0 s"]
+
+
 def test_the_page_has_each_process() -> None:
     history = History(LIVES)
     verdict = check(history)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
+import jsonschema
 import pytest
 
-from kafka_assignors.history.events import Event
+from kafka_assignors.history.events import WIRE, Event
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.report.service_view import ServiceView, service_view
+from kafka_assignors.integration.report.service_view import ServiceView, service_view, services_view
+from tests.support.cli import SCHEMAS
 from tests.support.histories.stories import cut_off
 from tests.support.histories.whole import whole
 
@@ -23,7 +27,7 @@ def event(kind: str, member: str | None = None, src: str = "member", **data: Any
 
 def acks(count_: int, partition: int = 0) -> list[Event]:
     return [
-        event("ack", src="producer", topic="t", partition=partition, offset=offset, value_id=str(offset))
+        event("ack", src="producer", topic="t", partition=partition, offset=offset, value_id=str(offset), key_hash="k")
         for offset in range(count_)
     ]
 
@@ -115,8 +119,98 @@ def test_outputs_are_counted_by_their_input_once_they_were_read_back(back: bool)
 
     assert (view.without_output, view.several_outputs) == ((2, 1) if back else (None, None))
     told = "\n".join(view.lines())
-    assert ("records without an output: 2; with several: 1" in told) == back
+    assert ("records without an output: 2; with several: 1; output behind a later one of their key: 0" in told) == back
     assert ("wait for the acknowledgement" in told) == ("in one transaction" in told) == back
+
+
+def with_outputs(*rows: tuple[int, int, int, int | None], commits: tuple[tuple[int, int], ...] = ()) -> ServiceView:
+    """The view of four records with outputs (of which record, partition, offset, ms), and commits (offset, ms)."""
+    events = [event("start", "m1", config={"output": "done"}), *acks(4)]
+    for offset, ms in commits:
+        committed = event("offset_committed", src="coordlog", topic="t", partition=0, offset=offset)
+        events.append(replace(committed, ts_ns=ms * 1_000_000))
+    for record, partition, offset, ms in rows:
+        place = {"topic": "done", "partition": partition, "offset": offset, "value_id": str(record)}
+        events.append(event("read_back", src="harness", **place, appended_ms=ms))
+    ends = [{"topic": "done", "partition": partition, "offset": 99} for partition in (0, 1)]
+    return service_view(History([*events, event(*DRAINED, name="read_back", offsets=ends)]))
+
+
+def test_a_record_that_was_committed_before_its_output_came_is_counted() -> None:
+    """Of two outputs the first one counts; in the same millisecond nobody knows."""
+    outputs = ((0, 0, 0, 100), (1, 0, 1, 101), (2, 0, 2, 102), (2, 0, 3, 300), (3, 0, 4, 104))
+
+    view = with_outputs(*outputs, commits=((1, 99), (2, 101), (3, 102), (2, 102), (4, 103)))
+
+    assert view.committed_first == 2
+    assert ("committed before their output: 2" in "\n".join(view.lines())) is True
+    assert "then commit" in "\n".join(view.lines())
+    assert ("committed before their output", "2") in list(view.figures())
+
+
+def test_offsets_of_a_transaction_may_be_in_the_log_before_its_outputs() -> None:
+    events = [
+        event("start", "m1", config={"output": "done"}),
+        *acks(1),
+        event("commit_begin", "m1", offsets=[{"topic": "t", "partition": 0, "offset": 1}], transaction=1),
+        event("offset_committed", src="coordlog", topic="t", partition=0, offset=1),
+        event("read_back", src="harness", topic="done", partition=0, offset=0, value_id="0", appended_ms=7),
+        event(*DRAINED, name="read_back", offsets=[{"topic": "done", "partition": 0, "offset": 1}]),
+    ]
+
+    assert service_view(History(events)).committed_first == 0
+
+
+def test_when_outputs_came_is_unknown_where_their_producer_dates_them() -> None:
+    view = with_outputs((0, 0, 0, None), (1, 0, 1, None), commits=((4, 1),))
+
+    assert (view.committed_first, view.overtaken) == (None, 0)
+    assert "committed before their output:" not in "\n".join(view.lines())
+
+
+@pytest.mark.parametrize(
+    ("outputs", "overtaken"),
+    [
+        (((0, 0, 0, 1), (1, 0, 1, 2), (2, 0, 2, 3), (3, 0, 3, 4)), 0),
+        (((1, 0, 0, 1), (0, 0, 1, 1), (2, 0, 2, 3)), 1),  # of one partition the offset tells
+        (((3, 0, 0, 1), (0, 0, 1, 2), (1, 0, 2, 3), (2, 0, 3, 4)), 3),
+        (((1, 1, 0, 1), (0, 0, 0, 2)), 1),  # of two partitions the time
+        (((1, 1, 0, 2), (0, 0, 0, 2)), 0),
+        (((1, 1, 0, None), (0, 0, 0, None)), 0),
+        (((0, 0, 0, 1), (1, 0, 1, 2), (0, 0, 2, 3)), 0),  # of two outputs the first one counts
+    ],
+)
+def test_outputs_of_a_key_come_in_the_order_of_their_records(
+    outputs: tuple[tuple[int, int, int, int | None], ...], overtaken: int
+) -> None:
+    view = with_outputs(*outputs)
+
+    assert view.overtaken == overtaken
+    assert ("work on the records of a key in their order" in "\n".join(view.lines())) == (overtaken > 0)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_the_json_has_the_figures_as_its_schema_says(seen: bool) -> None:
+    start = replace(event("start", "m1"), client="kafka-python" if seen else WIRE)
+    events = [start, *acks(3), consumed("m1", 0, 1)]
+    schema = json.loads((SCHEMAS / "test.json").read_text("utf-8"))["properties"]["service"]
+
+    view = service_view(History(events))
+
+    assert (view.read_twice is not None) == seen
+    jsonschema.validate(json.loads(json.dumps(asdict(view))), schema)
+
+
+def test_a_kept_run_is_one_of_a_service_if_its_events_say_so() -> None:
+    """Members of the harness have no log of a service; a second group reads the same records again."""
+    ours = [*acks(2), consumed("m1", 0, 1)]
+    logged = replace(ours[-1], data={**ours[-1].data, "log_bytes": 0})
+
+    assert services_view(History(ours)) is None
+    assert services_view(History([*ours, replace(logged, group="another")])) is None
+    view = services_view(History([*ours[:-1], logged]))
+    assert view is not None
+    assert view.sent == 2
 
 
 def test_a_topic_without_any_output_was_read_back_too() -> None:

@@ -12,6 +12,7 @@ from kafka_assignors.history.events import Event
 from kafka_assignors.history.events.bodies import ConsumeBody, ReadBackBody, StepBody
 
 from ...ledger import RunRecord
+from ...slack import SLACK_MS
 from ..findings import SHOWN, Findings, named
 
 _DIGITS = 18
@@ -137,6 +138,8 @@ def ends_are_ends(run: RunRecord, findings: Findings) -> None:
 def read_in_order(run: RunRecord, findings: Findings) -> None:
     """K3: a partition is read back from its first record to the end that is told of it, each offset once.
 
+    What its broker appended later has a later time, if it tells one, but for `SLACK_MS`.
+
     Not judged of partitions of which the brokers lost records.
     """
     ends = [{row.tp: row.offset for row in step.body.offsets or ()} for step, _ in run.passes]
@@ -151,12 +154,19 @@ def read_in_order(run: RunRecord, findings: Findings) -> None:
         if before is not None and offset <= before.body.offset:
             message = f"offset {offset} of {named(tp)} was read back after offset {before.body.offset}"
             findings.broken("K3", message, before, event)
+        if before is not None and _went_back(before.body.appended_ms, event.body.appended_ms):
+            message = f"offset {offset} of {named(tp)} was appended before offset {before.body.offset}"
+            findings.broken("K3", message, before, event)
         last[number, tp] = event
         if number < len(steps) and ends[number] and offset >= ends[number].get(tp, 0):
             told_end = f"ended at {ends[number][tp]}" if tp in ends[number] else "has no end"
             findings.broken(
                 "K3", f"offset {offset} of {named(tp)} was read back, which {told_end}", event, steps[number]
             )
+
+
+def _went_back(before_ms: int | None, then_ms: int | None) -> bool:
+    return before_ms is not None and then_ms is not None and then_ms + SLACK_MS < before_ms
 
 
 def _require_whole(run: RunRecord, step: Event[StepBody], findings: Findings) -> None:

@@ -395,7 +395,14 @@ def test_a_generation_has_members_that_have_started(before_ms: float, broken: bo
     assert ("G5" in {v.law for v in check(story.history).violations}) is broken
 
 
+def test_a_broker_dates_what_it_appends_later_no_earlier_by_more() -> None:
+    for ms, laws in ((900, set()), (899, {"K3"})):
+        story = test_witnesses.appended(test_witnesses.ended(), 1000, ms)
+        assert {violation.law for violation in check(story.history).violations} == laws
+
+
 ELSEWHERE = {
+    "places._went_back SLACK_MS": test_a_broker_dates_what_it_appends_later_no_earlier_by_more,
     "ledger.cut_off_at SLACK_MS": test_cut_off.test_a_process_that_has_ended_commits_nothing,
     "commits._told_later SLACK_MS": test_cut_off.test_whoever_told_a_later_commit_had_told_the_one_before,
     "records._is_of_cut_off SLACK_MS": test_cut_off.test_what_was_handed_out_just_before_may_not_be_on_record,

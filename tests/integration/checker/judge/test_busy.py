@@ -199,6 +199,22 @@ def test_a_step_that_allows_enough_is_judged_whatever_a_service_does() -> None:
     assert planned.WORKING not in verdict.skipped.get("O4", ())
 
 
+@pytest.mark.parametrize(("takes_ms", "works_ms", "broken"), [(1400, 400, False), (3000, 400, True)])
+def test_a_planned_change_has_its_own_limit_too(takes_ms: float, works_ms: float, broken: bool) -> None:
+    """A step's limit leaves out what b may have worked; what members need to hear of a rebalance does not."""
+    story = working(takes_ms, service=False, works_ms=works_ms)
+    step = story.tell("step", name="c joins", gap_ms=int(takes_ms - works_ms / 2), beside_work=True)
+    story.shift("step", last(story, "revoke_begin").mono_ns / MS - 1 - step.mono_ns / MS, name="c joins")
+    story.events.sort(key=lambda e: e.mono_ns)
+
+    verdict = check(of_a_service(story).history)
+
+    assert verdict.skipped["O4"][planned.WORKING] == 1
+    assert verdict.checked["O4"] == 1
+    messages = [violation.message for violation in verdict.violations if violation.law == "O4"]
+    assert [message.partition("this planned change allows")[1] != "" for message in messages] == [True] * broken
+
+
 @pytest.mark.parametrize(("joins", "over_ms", "judged"), [(2, 0, None), (2, 1, False), (1, 0, False)])
 def test_each_join_in_a_gap_may_have_waited_for_a_service(joins: int, over_ms: int, judged: bool | None) -> None:
     """A generation in between leaves b's partition out, as a cooperative one does that waits for a withdrawal."""

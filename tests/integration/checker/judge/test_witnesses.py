@@ -67,6 +67,13 @@ def of_member(name: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
     return alter
 
 
+def appended(story: Story, *ms: int) -> Story:
+    """The broker appended the first records of a partition at these times."""
+    for nth, one in enumerate(ms):
+        story.change("read_back", set_(appended_ms=one), nth=nth, topic="t", partition=0)
+    return story
+
+
 def again(story: Story, kind: str, by_ms: float, nth: int = 0, **match: Any) -> Story:
     """The same event once more, some time later."""
     event = story.events[story._find(kind, match)[nth]]
@@ -355,6 +362,7 @@ FALSE: dict[str, tuple[str, Callable[[], Story]]] = {
     "read back in another order": ("K3", lambda: ended().shift("read_back", 20, nth=0)),
     "read back behind the end": ("K3", lambda: rare.aborted().change("read_back", set_(offset=999))),
     "read back where no end is told": ("K3", lambda: rare.aborted().change("read_back", set_(partition=7))),
+    "appended before the one before it": ("K3", lambda: appended(ended(), 1000, 899)),
     "never ended to assign": ("G5", lambda: ended().drop("assign_end", nth=-1)),
     "joined with topics that it left": ("G5", lambda: rare.subscribed().change(
         "admin_change", set_(subscription={"topics": ["u"]}))),
@@ -445,6 +453,7 @@ SOUND: dict[str, Callable[[], Story]] = {
     "an end behind a refused record": lambda: rare.refused().change("step", first_offset(1), name="read_back"),
     "an end that was asked for as the record was acknowledged": lambda: ended_early(0),
     "records of an earlier run": of_an_earlier_run,
+    "the broker's clock goes back a little": lambda: appended(ended(), 1000, 900),
     "a commit is answered for a part": lambda: answered_in_part(ended(), logged=False),
     "a position is committed once more": lambda: again(ended(), "offset_committed", 500, nth=-1),
     "a member does not tell its commits": silent_commits,
