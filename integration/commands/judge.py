@@ -17,7 +17,6 @@ from .common import Png, Require, exit_code
 
 if TYPE_CHECKING:
     from ..checker import Verdict
-    from ..report.replicas_view import Replica
     from ..report.report import GroupResult
     from ..report.service_view import ServiceView
 
@@ -59,7 +58,7 @@ def judge(
             page.write_text(render_html(report), "utf-8")
         draw(png, groups)
         if not common.as_json:
-            tell_service(view, [row for group in groups for row in group.replicas])
+            tell_service(view, groups)
         show(verdict, folder, common.as_json)
         values.append(verdict.value)
         if verdict.value is not True:
@@ -79,11 +78,15 @@ def judge(
     return exit_code(value)
 
 
-def tell_service(view: ServiceView | None, replicas: Sequence[Replica]) -> None:
-    """Print what became of a service's records, and how long its processes took to start and to stop."""
+def tell_service(view: ServiceView | None, groups: Sequence[GroupResult]) -> None:
+    """Print what became of a service's records, its processes' times to start and to stop, and what its stops come from."""
     from ..report.replicas_view import replica_lines
+    from ..report.service_view import stop_lines
 
-    for line in (*(() if view is None else view.lines()), *replica_lines(replicas)):
+    lines = [] if view is None else [*view.lines()]
+    lines += [line for group in groups for line in replica_lines(group.replicas)]
+    lines += [] if view is None else [line for group in groups for line in stop_lines(group.row)]
+    for line in lines:
         print(printable(line))
 
 

@@ -243,7 +243,7 @@ def _play(where: Where, asked: Asked, seed: int | None) -> int:  # the steps of 
         figures = {**_figures(result), "harness_growth_mb": round(grown_mb, 1)}
         view = None if service is None else service_view(History.load(ran.folder))
         if not asked.as_json:
-            tell_service(view, result.replicas)
+            tell_service(view, [result])
         else:
             figures |= {} if view is None else {"service": asdict(view)}
             figures |= {"replicas": [asdict(row) for row in result.replicas]} if result.replicas else {}

@@ -24,7 +24,7 @@ from ..checker.ledger import GroupRecord, RunRecord
 from ..checker.rebalance_costs import STATES
 from ..history import History
 from .replicas_view import Replica, killed_lines, replicas_of
-from .service_view import ServiceView
+from .service_view import ServiceView, stop_lines
 from .side_by_side import Row, compared, reasons, result_words, row_of
 from .timeline_svg import axis_of, svg
 from .timeline_view import TimelineView, timeline_views
@@ -391,6 +391,7 @@ def render_html(report: Report) -> str:
     template = files(__package__).joinpath("templates/report.html.j2").read_text("utf-8")
     environment.globals.update(
         law_rows=law_rows, says=_says(), description=description, killed_lines=killed_lines,
+        stop_lines=stop_lines,
         style=Markup(STYLE + PAGE),
     )  # fmt: skip
     page: str = environment.from_string(template).render(report=report)

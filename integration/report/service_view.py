@@ -25,8 +25,11 @@ from kafka_assignors.history.events.bodies import (
 from ..checker.laws.records import unwritten
 from ..checker.ledger import RunRecord
 from ..history import History
+from .side_by_side import Row
 
 _SHOWN = 5
+_LONG_MS = 1000
+"""Of a stop in a planned change; a shorter one is nothing to change a setting for."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,26 @@ class ServiceView:
             yield (
                 "a commit is refused if its partition has gone: go on polling; its new owner reads these records again"
             )
+
+
+def stop_lines(row: Row) -> Iterator[str]:
+    """Sentences: what would shorten the stops of a service's group, and what would spare it revokes."""
+    if row.killed_ms:
+        yield (
+            f"after a kill a partition had no owner for up to {row.killed_ms / 1000:.1f} s: a group keeps the "
+            "partitions of a killed process until its session ends (session.timeout.ms)"
+        )
+    if row.stop_ms >= _LONG_MS:
+        yield (
+            f"in a planned change a partition had no owner for up to {row.stop_ms / 1000:.1f} s: processes hear of a "
+            "rebalance at their next heartbeat (heartbeat.interval.ms), or once they have worked on what they polled; "
+            "a static member (group.instance.id) that is back within its session causes no rebalance"
+        )
+    if row.returned and "cooperative" not in row.assignor:
+        yield (
+            f"{row.returned:,} times a process gave up a partition and got it back: with cooperative-sticky it gives "
+            "up only what goes to another"
+        )
 
 
 def is_of_service(event: Event) -> bool:

@@ -12,7 +12,8 @@ import pytest
 
 from kafka_assignors.history.events import WIRE, Event
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.report.service_view import ServiceView, service_view, services_view
+from kafka_assignors.integration.report.service_view import ServiceView, service_view, services_view, stop_lines
+from kafka_assignors.integration.report.side_by_side import Row
 from tests.support.cli import SCHEMAS
 from tests.support.histories.stories import cut_off
 from tests.support.histories.whole import whole
@@ -211,6 +212,23 @@ def test_a_kept_run_is_one_of_a_service_if_its_events_say_so() -> None:
     view = services_view(History([*ours[:-1], logged]))
     assert view is not None
     assert view.sent == 2
+
+
+ROW = Row("range", "t", True, 0.0, 999.0, {}, None, 3, 3, 4, 4, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("row", "beginnings"),
+    [
+        (ROW, []),
+        (ROW._replace(killed_ms=45_040.0), ["after a kill a partition had no owner for up to 45.0 s"]),
+        (ROW._replace(stop_ms=1000.0), ["in a planned change a partition had no owner for up to 1.0 s"]),
+        (ROW._replace(returned=9), ["9 times a process gave up a partition and got it back"]),
+        (ROW._replace(returned=9, assignor="cooperative-sticky"), []),
+    ],
+)
+def test_stops_come_with_the_setting_that_would_shorten_them(row: Row, beginnings: list[str]) -> None:
+    assert [line.partition(":")[0] for line in stop_lines(row)] == beginnings
 
 
 def test_a_topic_without_any_output_was_read_back_too() -> None:
