@@ -79,7 +79,7 @@ def judge(
 
 
 def tell_service(view: ServiceView | None, groups: Sequence[GroupResult]) -> None:
-    """Print what became of a service's records, its processes' times to start and to stop, and what its stops come from."""
+    """Print what became of a service's records, how long its processes took to start and to stop, and why it stood."""
     from ..report.replicas_view import replica_lines
     from ..report.service_view import stop_lines
 

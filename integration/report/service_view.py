@@ -51,7 +51,8 @@ class ServiceView:
         several_outputs: Sent records that have more than one; None as above.
         committed_first: Records that were committed, not in a transaction, before the broker had their first output;
             None as above, or the broker's times are not known.
-        overtaken: Records whose first output lies behind that of a later record of their key; None as above.
+        overtaken: Records whose first output lies behind that of a later record of their key, in one partition; None as
+            `without_output`.
     """
 
     sent: int
@@ -254,15 +255,22 @@ def _outputs_of_inputs(events: Sequence[Event]) -> list[tuple[AckBody, list[Read
 
 def _figures_of(outputs: Sequence[tuple[AckBody, Sequence[ReadBackBody]]], events: Sequence[Event]) -> dict[str, int]:
     """The figures of outputs, by their names in `ServiceView`."""
-    firsts = [(sent, min(theirs, key=_place)) for sent, theirs in outputs if theirs]
+    firsts = [(sent, min(theirs, key=_place)) for sent, theirs in outputs if _has_first(theirs)]
     figures = {
         "without_output": sum(not theirs for _, theirs in outputs),
         "several_outputs": sum(len(theirs) > 1 for _, theirs in outputs),
         "overtaken": _overtaken(firsts),
     }
-    if all(output.appended_ms is not None for _, output in firsts):
+    if all(output.appended_ms is not None for _, theirs in outputs for output in theirs):
         figures["committed_first"] = _committed_first(firsts, events)
     return figures
+
+
+def _has_first(outputs: Sequence[ReadBackBody]) -> bool:
+    """Whether it is known which output came first: the broker dated them, or they are in one partition."""
+    if any(output.appended_ms is None for output in outputs):
+        return len({output.tp for output in outputs}) == 1
+    return bool(outputs)
 
 
 def _place(output: ReadBackBody) -> tuple[int, int]:
@@ -295,31 +303,21 @@ def _committed_first(firsts: Iterable[tuple[AckBody, ReadBackBody]], events: Seq
 
 
 def _overtaken(firsts: Iterable[tuple[AckBody, ReadBackBody]]) -> int:
-    """How many records have a first output that lies behind that of a later record of their key.
+    """How many records have a first output behind that of a later record of their key, in one partition.
 
-    Outputs of one partition are compared by their offsets, others by the time at which the broker got them.
+    Outputs in different partitions have no order that a reader sees.
     """
-    of_keys: dict[tuple[TopicPartition, str], list[tuple[int, ReadBackBody]]] = defaultdict(list)
+    of_keys: dict[tuple[TopicPartition, str, TopicPartition], list[tuple[int, int]]] = defaultdict(list)
     for sent, output in firsts:
         if sent.key_hash is not None:
-            of_keys[sent.tp, sent.key_hash].append((sent.offset, output))
+            of_keys[sent.tp, sent.key_hash, output.tp].append((sent.offset, output.offset))
     count = 0
-    for records in of_keys.values():
-        soonest: dict[TopicPartition, tuple[int, int | None]] = {}  # of later records: offset and time
-        for _, output in sorted(records, key=lambda record: record[0], reverse=True):
-            count += any(_is_before(then, tp, output) for tp, then in soonest.items())
-            before = soonest.get(output.tp)
-            if before is None or output.offset < before[0]:
-                soonest[output.tp] = output.offset, output.appended_ms
+    for places in of_keys.values():
+        soonest: int | None = None  # of later records
+        for _, offset in sorted(places, reverse=True):
+            count += soonest is not None and soonest < offset
+            soonest = offset if soonest is None else min(soonest, offset)
     return count
-
-
-def _is_before(then: tuple[int, int | None], tp: TopicPartition, output: ReadBackBody) -> bool:
-    """Whether an offset and a time in a partition are before an output's."""
-    offset, ms = then
-    if tp == output.tp:
-        return offset < output.offset
-    return ms is not None and output.appended_ms is not None and ms < output.appended_ms
 
 
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:

@@ -173,12 +173,12 @@ def test_when_outputs_came_is_unknown_where_their_producer_dates_them() -> None:
     ("outputs", "overtaken"),
     [
         (((0, 0, 0, 1), (1, 0, 1, 2), (2, 0, 2, 3), (3, 0, 3, 4)), 0),
-        (((1, 0, 0, 1), (0, 0, 1, 1), (2, 0, 2, 3)), 1),  # of one partition the offset tells
-        (((3, 0, 0, 1), (0, 0, 1, 2), (1, 0, 2, 3), (2, 0, 3, 4)), 3),
-        (((1, 1, 0, 1), (0, 0, 0, 2)), 1),  # of two partitions the time
-        (((1, 1, 0, 2), (0, 0, 0, 2)), 0),
-        (((1, 1, 0, None), (0, 0, 0, None)), 0),
+        (((1, 0, 0, 1), (0, 0, 1, 1), (2, 0, 2, 3)), 1),
+        (((3, 0, 0, None), (0, 0, 1, None), (1, 0, 2, None), (2, 0, 3, None)), 3),
+        (((1, 1, 0, 1), (0, 0, 0, 2)), 0),  # of two partitions nobody sees an order
         (((0, 0, 0, 1), (1, 0, 1, 2), (0, 0, 2, 3)), 0),  # of two outputs the first one counts
+        (((0, 1, 5, 1), (1, 0, 1, 2), (0, 0, 2, 3)), 0),
+        (((0, 1, 5, None), (1, 0, 1, None), (0, 0, 2, None)), 0),  # nobody knows which one that was
     ],
 )
 def test_outputs_of_a_key_come_in_the_order_of_their_records(
