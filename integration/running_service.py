@@ -104,6 +104,7 @@ class RunningService:
         connection: How to reach the broker to which records are sent.
         topics: Name in the test -> name on the broker, of the topics that the service is expected to subscribe to.
         output: Name on the broker of the topic that it writes to; None: outputs are not judged.
+        dated: Whether the broker dates the outputs, by this machine's clock.
         records: Makes each record that is sent by number or in the background; None: they are ours.
         via: Proxy that its replicas' connections pass, for network faults. They have their names as client ids.
         tap: What the connections of the replicas pass; the caller closes it after the group.
@@ -120,6 +121,7 @@ class RunningService:
         topics: Mapping[str, str],
         *,
         output: str | None = None,
+        dated: bool = False,
         records: Maker | None = None,
         via: FaultProxy | None = None,
         tap: WireTap | None = None,
@@ -128,7 +130,7 @@ class RunningService:
     ) -> None:
         self.group, self.topics = group, dict(topics)
         self._service, self._connection = service, connection
-        self._output, self._via, self._tap = output, via, tap
+        self._output, self._dated, self._via, self._tap = output, dated, via, tap
         self._values: Maker | tuple[bytes, ...] = records or ()
         self._gap_ms, self._timeout_s = gap_ms, timeout_s
         self._replicas = 0  # that were ever started
@@ -316,6 +318,7 @@ class RunningService:
             read_back(
                 self._connection, self.group.folder, self.group.run, [self._output],
                 committed=True, timeout_s=self._timeout_s, senders=self._senders, match=self._service.match,
+                dated=self._dated,
             )  # fmt: skip
         except HarnessError as error:  # the verdict isn't true
             self.group.write("error", error=type(error).__name__, fatal=True, message=str(error))

@@ -528,15 +528,17 @@ def kafka_service(
         counts = {"orders": 6} if topics is None else topics
         require_valid(replicas, counts, group, output)
         names = {name: kafka_topic(partitions, name) for name, partitions in counts.items()}
-        stamped = {} if kafka_broker.backend == "external" else STAMPED["configs"]  # whose clock is another one
-        outputs = [kafka_topic(partitions, name, stamped) for name, partitions in (output or {}).items()]
+        dated = kafka_broker.backend != "external"  # whose clock may be another one
+        configs = STAMPED["configs"] if dated else {}
+        outputs = [kafka_topic(partitions, name, configs) for name, partitions in (output or {}).items()]
         members = kafka_group(group, require=require, unknown_ok=unknown_ok, drain=drain)
         tap = WireTap.before(kafka_broker, faulty=via is not None)
         if tap is not None:
             request.node.stash[_JUDGED].proxies.append(tap)
         running = RunningService(
             members, service, kafka_broker.connection, names,
-            output=next(iter(outputs), None), records=made, via=via, tap=tap, gap_ms=gap_ms, timeout_s=timeout_s,
+            output=next(iter(outputs), None), dated=dated, records=made, via=via, tap=tap, gap_ms=gap_ms,
+            timeout_s=timeout_s,
         )  # fmt: skip
         request.node.stash[_JUDGED].services[members.group] = running
         running.begin(replicas)

@@ -146,6 +146,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
     timeout_s: float = _TIMEOUT_S,
     senders: Collection[str] = (),
     match: Matcher | None = None,
+    dated: bool = False,
 ) -> ReadBack:
     """Read topics from their first record to their current end, and write an event per record.
 
@@ -159,6 +160,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
         senders: The `Sender.id` or `Sent.sender` of those whose records' ids are looked for anywhere in values, keys
             and headers. Empty: in the field ``id`` of values.
         match: Tells the id of a record instead.
+        dated: Keep the times at which the broker appended records. Only for one whose clock is this machine's.
 
     Raises:
         ConfigError: A topic does not exist.
@@ -200,7 +202,7 @@ def read_back(  # seven settings of one reading; the optional ones are keywords
             for tp, records in polled.items():
                 for record in records:
                     if record.offset < ends[tp]:
-                        _take(writer, seen, record, match or wanted)
+                        _take(writer, seen, record, match or wanted, dated=dated)
             # The position also passes control records and compacted offsets, which no poll returns.
             left = {tp for tp in left if consumer.position(tp) < ends[tp]}
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": ends[tp]} for tp in tps]
@@ -482,11 +484,13 @@ class _Channel:
         per_partition[answer.partition] = per_partition.get(answer.partition, 0) + 1
 
 
-def _take(writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[bytes] | Matcher | None) -> None:
+def _take(
+    writer: EventWriter, seen: ReadBack, record: Any, wanted: re.Pattern[bytes] | Matcher | None, *, dated: bool
+) -> None:
     name = next((v.decode("utf-8", "replace") for k, v in record.headers if k == HEADER), "")
     fields: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     fields["partitioner"] = name
-    if record.timestamp_type == _APPENDED:
+    if dated and record.timestamp_type == _APPENDED:
         fields["appended_ms"] = record.timestamp
     if (author := next((value for key, value in record.headers if key == AUTHOR), None)) is not None:
         fields["author"] = json.loads(author)

@@ -134,7 +134,7 @@ def run_scenario(  # options of one run, given by name
                 match = None if service is None else service.match
                 read_back(
                     broker.connection, folder, run, outputs,
-                    committed=True, timeout_s=timeout_s, senders=senders, match=match,
+                    committed=True, timeout_s=timeout_s, senders=senders, match=match, dated=not sandbox.prefix,
                 )  # fmt: skip
             if scenario.lossy:
                 read_back(broker.connection, folder, run, scenario.lossy, timeout_s=timeout_s)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from kafka_assignors.integration.members.config import MemberConfig
 from kafka_assignors.integration.members.group import MemberGroup
 from kafka_assignors.integration.records import Record, Sender, read_back, send
 from kafka_assignors.integration.registry import assignor_named, partitioner_named
+from kafka_assignors.integration.topics import STAMPED
 from kafka_assignors.integration.topics.publish import publish
 from tests.support.integration.fixtures import MakeGroup, MakeTopic
 from tests.support.integration.members import DEADLINE_S, GONE_S, gone, members_of
@@ -350,6 +352,22 @@ def test_a_sender_without_a_rate_keys_or_topics_is_refused(
 def test_acknowledgements_of_nobody_are_refused(make: Callable[[Path], object], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="acks is 'all' or 'leader', not 'most'"):
         make(tmp_path)
+
+
+@needs_broker
+@pytest.mark.parametrize(("configs", "dated"), [(STAMPED["configs"], True), (STAMPED["configs"], False), ({}, True)])
+def test_what_a_broker_dates_is_kept_if_its_clock_is_this_machines(
+    configs: dict[str, str], dated: bool, kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, begin_ms = kafka_topic(configs=configs), time.time() * 1000
+    send(kafka_broker.bootstrap, tmp_path / "sent", "run", "default", [Record(topic, b"k")])
+
+    read_back(kafka_broker.bootstrap, tmp_path / "read", "run", [topic], dated=dated)
+
+    (file,) = (tmp_path / "read").glob("*.jsonl")
+    (row,) = (json.loads(line) for line in file.read_text().splitlines() if '"kind":"read_back"' in line)
+    assert ("appended_ms" in row) == (dated and bool(configs))
+    assert begin_ms - 1 <= row.get("appended_ms", begin_ms) <= time.time() * 1000
 
 
 @needs_broker
