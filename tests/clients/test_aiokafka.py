@@ -181,6 +181,7 @@ def test_without_its_client_an_adapter_says_what_to_install(missing, module, ext
     assert extra in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_the_one_for_aiokafka_needs_no_kafka_python():
     code = (
         "import sys; sys.modules['kafka'] = None; import kafka_assignors.aiokafka as a; print(a.StickyAssignor().name)"

@@ -115,6 +115,7 @@ def rejoined(group, assignment, generation):
     )
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_a_sticky_assignment_is_kept_when_nothing_changes(group):
     first = sticky.assign(group)
@@ -143,6 +144,7 @@ def test_cooperative_settles_in_two_rounds_with_one_owner_at_every_instant(group
     assert set(plan(group, "cooperative-sticky").withheld) == owners(rounds[1]).keys() - owners(rounds[0]).keys()
 
 
+@pytest.mark.slow
 @given(group=groups(racks=False), data=st.data())
 def test_fresh_topics_spread_over_equal_subscribers(group, data):
     """Without claims, members that all subscribe alike get each topic in even shares."""

@@ -46,6 +46,7 @@ def groups(draw, name):
     return members, counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", userdata.JAVAS)
 @given(data=st.data())
 def test_small_groups_get_the_strategys_bytes(name, data):
@@ -97,6 +98,7 @@ def test_a_group_that_is_declined_elsewhere_is_assigned():
         assert decode_assignment(found["a"]).partitions == {"t": [0, 1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor"])
 def test_a_member_joins_and_leads_a_small_group_without_numpy(name):
     script = f"""

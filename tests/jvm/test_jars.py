@@ -188,6 +188,7 @@ def test_a_jar_larger_than_the_disk_is_refused_before_anything_is_asked(reposito
     assert repository.asked == {}
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_on_the_way_is_told_apart(repository, tmp_path):
     """A real file system of 1 MB, in a mount namespace of the test's own; the lock says less than what comes."""
     content = b"x" * 5_000_000
@@ -226,6 +227,7 @@ def test_a_killed_fetch_leaves_nothing_that_the_next_one_trusts(repository, lock
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_written_at_home(repository, lock, tmp_path):
     """jgo's own places (~/.m2, ~/.cache/jgo, ~/.jgorc) stay out of it."""
     home = tmp_path / "home"

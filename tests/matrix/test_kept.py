@@ -62,6 +62,7 @@ def test_every_kept_history_shows_what_the_table_says(kept: Kept) -> None:
     shows(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.source("librdkafka rdkafka_cgrp.c rd_kafka_cgrp_consumer_serve; Kafka CurrentAssignmentBuilder")
 def test_librdkafka_has_partitions_handed_on_before_it_revoked_them() -> None:
     """Each false ownership has this cause; Java's members never have it. It happens in a member's first assignment."""

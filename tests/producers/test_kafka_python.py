@@ -131,6 +131,7 @@ def test_sticky_changes_for_records_with_keys_though_no_batch_is_reported():
     assert set(sender.placed) == set(range(6))
 
 
+@pytest.mark.slow
 def test_leaderless_partitions_get_no_unkeyed_record_until_all_are_leaderless():
     for name in PARTITIONERS:
         sender = Sender(partitioner(name), cluster({"t": [-1, 0, -1, 1]}), batch_bytes=1)

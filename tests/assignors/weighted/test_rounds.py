@@ -58,6 +58,7 @@ def drawn(seed: int, partitions: tuple[int, int] = (40, 120)) -> tuple[Group, di
     return group, options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(20)))
 def test_the_second_rebalance_assigns_the_target_and_no_third_follows(seed: int) -> None:
     group, options = drawn(seed)
@@ -122,6 +123,7 @@ def fits(works: Sequence[float], caps: Sequence[float]) -> bool:
     return bool(milp([0.0] * (n * m), integrality=[1] * (n * m), bounds=Bounds(0, 1), constraints=rows).status == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(40)))
 def test_caps_that_can_hold_are_not_raised(seed: int) -> None:
     rng = random.Random(seed)

@@ -84,6 +84,7 @@ def test_a_byte_for_each_partition_in_contiguous_ranges() -> None:
     assert len(data) <= len(owned)
 
 
+@pytest.mark.slow
 def test_beyond_the_record_limit_weights_and_then_claims_are_left_out() -> None:
     weights = np.random.default_rng(1).lognormal(0, 1, 1_300_000)
     data, why = encode_within([], 3, None, None, weights={"t": (np.arange(len(weights)), weights)})

@@ -303,6 +303,7 @@ def test_of_a_consumer_that_can_not_be_seen_it_is_cooperative_alone(consumer):
         consumer(Wrapped(CooperativeStickyAssignor(), "supported_protocols"), RangeAssignor)
 
 
+@pytest.mark.slow
 def test_it_survives_being_imported_while_kafka_python_is_mocked():
     """As a user's tests may do: what is replaced for one test must not be kept for the next."""
     code = """

@@ -93,6 +93,7 @@ def test_members_that_return_one_by_one_find_much_of_theirs(topics, least):
     assert sum(found) / len(found) >= least
 
 
+@pytest.mark.slow
 def test_shares_are_even_and_full():
     """Each topic is given out whole, its members differ by 1 at most, and each gets as many as it shall."""
     draw = random.Random(6)

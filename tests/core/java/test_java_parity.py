@@ -77,6 +77,7 @@ def test_java_moves_partitions_in_a_circle_for_ever():
         sticky.assign(golden.reading(step).group, cooperative=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @given(group=groups())
 def test_any_group_has_a_sound_answer(name, group):

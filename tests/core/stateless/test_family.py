@@ -107,6 +107,7 @@ def test_all_rules_in_a_group_of_a_real_size():
         assert strategy(name).place(group) == family.per_topic(group, rule), name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(group=groups(), data=st.data())
 def test_rooms_are_shared_as_rocketmq_shares_them(group, data):
@@ -153,6 +154,7 @@ def test_metaq_sorts_partitions_as_strings():
     assert placed["b"]["t"] == [*range(2, 10), 19, 20]  # 0-19, 0-2, 0-20, 0-3 …
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(group=groups())
 def test_claims_play_no_part(group):
@@ -164,6 +166,7 @@ def test_claims_play_no_part(group):
         assert strategy(name).place(group) == strategy(name).place(fresh), name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(group=groups())
 def test_static_members_have_the_same_after_a_full_restart(group):
@@ -191,6 +194,7 @@ def test_when_a_member_leaves_only_its_partitions_move(group, data):
                 assert set(partitions) <= set(after[member.member_id][topic]), name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(group=groups())
 def test_the_answer_in_bytes_is_the_answer(group):

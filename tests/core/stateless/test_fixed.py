@@ -107,6 +107,7 @@ def test_an_empty_table_leaves_all_to_the_strategy_and_says_so():
     assert placed(group) == (roundrobin.assign(group), ["the table is empty"])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(
     group=groups(),

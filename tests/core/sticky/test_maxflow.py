@@ -75,6 +75,7 @@ def same(one, other):
     return all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_any_graph_has_one_flow(graph):
     ours = maxflow._by_us(*graph)

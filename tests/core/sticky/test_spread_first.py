@@ -140,6 +140,7 @@ def test_it_is_kept_when_nothing_changes(group):
     assert sticky.assign(rejoined(group, first, 10), objective=FIRST_OF_ALL) == first
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_cooperative_settles_in_two_rounds(group):
     rounds = [cooperative.assign(group, objective=FIRST_OF_ALL)]

@@ -36,6 +36,7 @@ def arcs_of(monkeypatch, module, name, count):
     return seen
 
 
+@pytest.mark.slow
 def test_the_network_of_nested_subscriptions_on_racks_grows_with_classes_plus_kinds(monkeypatch):
     """Not with their product: 30,000 partitions on six racks took 38 s at 200 topics, and take one."""
     seen = arcs_of(monkeypatch, cheapest, "send", lambda n: len(n.pairs[0]) + len(getattr(n, "doors", [()])[0]))

@@ -109,6 +109,7 @@ def seal_as(path: Path, run: str) -> None:
     assert known["runs"] == [run]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_was_changed_and_sealed_anew_makes_it_unknown(name: str, tmp_path: Path) -> None:
     """Its own end fits its lines; the manifest tells."""
@@ -132,6 +133,7 @@ def test_a_run_whose_harness_was_killed_is_unknown(tmp_path: Path) -> None:
 # G. Malformed lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "field"),
     [
@@ -160,6 +162,7 @@ def test_a_sealed_line_without_a_required_field_is_told_with_file_and_line(
     assert field in problem
 
 
+@pytest.mark.slow
 def test_the_compiled_schema_agrees_with_the_schema(tmp_path: Path) -> None:
     """Of every event of a run: as it is, and with each of its fields gone or of another type."""
     rows = [json.loads(event.to_json()) for event in churn("cooperative-sticky").events]
@@ -236,6 +239,7 @@ def long_run() -> Story:
     return story.drain()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wall",
     [

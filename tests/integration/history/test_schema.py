@@ -19,6 +19,7 @@ from tests.support.histories.story import Story, churn, given_up
 from tests.support.histories.truncation import unclean
 
 
+@pytest.mark.slow
 def test_the_schema_is_one_and_of_this_version() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
@@ -53,6 +54,7 @@ def test_what_a_real_run_writes_fits(
     assert kinds >= {"fault_begin", "exit", "step", "generation_committed", "offset_committed", "ack", "read_back"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "story", [churn(), churn("cooperative-sticky"), Story().start("a").round().pause("a"), given_up(), unclean()]
 )

@@ -268,6 +268,7 @@ def test_it_reads_again_soon_after_an_outage() -> None:
             member.end()
 
 
+@pytest.mark.slow
 def test_it_may_consume_nothing() -> None:
     done = ran(*PROGRAM, *NEEDED, "--max-messages", "0")
 

@@ -14,6 +14,7 @@ from tests.support.programs import python
 from tests.support.replayed import INVENTED, replay_all
 
 
+@pytest.mark.slow
 @pytest.mark.invented
 def test_generations_are_counted_by_who_led_them(tmp_path: Path) -> None:
     churn("range").write(tmp_path / "test_a0" / "history")

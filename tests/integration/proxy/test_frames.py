@@ -38,6 +38,7 @@ def header(key: int, version: int, correlation: int, client_id: bytes | None, re
 bodies = st.lists(st.binary(min_size=4, max_size=60), max_size=8)
 
 
+@pytest.mark.slow
 @given(bodies, st.randoms(use_true_random=False))
 def test_frames_come_out_whole_however_the_stream_is_torn(bodies: list[bytes], cuts: random.Random) -> None:
     stream, frames, found = b"".join(map(framed, bodies)), Frames(), []

@@ -119,6 +119,7 @@ def rows(tapped: Tapped) -> list[dict[str, Any]]:
     return [json.loads(line) for line in tapped.rows.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_frames_pass_unchanged_and_what_they_say_is_written_before(tapped: Any) -> None:
     exchange = [(JOIN, JOINED), (LEAVE, LEFT)]
     answers = iter([frame_of(answer, n) for n, (_, answer) in enumerate(exchange)])

@@ -387,6 +387,7 @@ def test_records_of_an_iterator_are_told_before_a_commit(client: Client, monkeyp
     ]
 
 
+@pytest.mark.slow
 def test_a_slow_iterators_records_are_told_one_by_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after it was fast: then the records wait until its rate is looked at again."""
     clock = {"ns": 10**9}

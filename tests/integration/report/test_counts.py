@@ -170,6 +170,7 @@ def laws(page: str, verdict: Verdict) -> None:
     assert {law for _, sign, law, _ in rows if sign == "✗"} == {violation.law for violation in verdict.violations}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["range", "sticky", "cooperative-sticky"])
 def test_the_counts_of_a_run_are_those_of_its_history(protocol: str) -> None:
     agrees(churn(protocol).history)

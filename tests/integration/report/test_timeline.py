@@ -120,6 +120,7 @@ def test_names_from_the_history_cannot_become_markup() -> None:
     assert "<b>t" not in svg(timeline_of(story), "p")
 
 
+@pytest.mark.slow
 def test_the_png_has_a_size(tmp_path: Path) -> None:
     png([("paused", svg(timeline_of(paused()), "p"))], tmp_path / "t.png")
 

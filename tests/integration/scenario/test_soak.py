@@ -14,6 +14,7 @@ from kafka_assignors.integration.scenario.soak import FEWEST, MEMBERS, PARTITION
 from tests.support.programs import ran
 
 
+@pytest.mark.slow
 def test_a_seed_draws_one_course_and_another_seed_another() -> None:
     assert soak(7) == soak(7)
     assert soak(7).steps != soak(8).steps

@@ -51,6 +51,7 @@ def test_the_slowest_member_counts_and_what_was_not_seen_is_empty() -> None:
     assert two.delay_s(60) == 9
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 40), st.booleans())
 def test_steps_are_where_the_largest_share_falls(counts: list[int], most: int, by_topic: bool) -> None:
     """As planned by the assignors themselves: between two steps no member has fewer partitions."""

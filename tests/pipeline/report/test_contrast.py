@@ -52,5 +52,6 @@ def test_so_can_those_of_an_empty_page_and_of_the_lines_that_are_drawn_as_png_al
         assert [pair for pair in pairs(made, theme) if not pair.suffices] == []
 
 
+@pytest.mark.slow
 def test_the_lowest_contrasts_are_on_the_page_of_measurements(whole_page: str) -> None:
     assert row("`report`", whole_page) in PAGES["docs/measurements.md"]

@@ -148,6 +148,7 @@ def transactional(broker: Broker, name: str) -> Iterator[KafkaProducer]:
         writer.abort_transaction()
 
 
+@pytest.mark.slow
 @given(
     first=st.integers(0, 10**6),
     size=st.integers(0, 10**6),

@@ -67,6 +67,7 @@ def test_more_lag_never_weighs_more_and_nobody_is_below_the_floor(drains):
     assert min(weights.values()) >= FLOOR * (median(consumed) if consumed else 1) > 0
 
 
+@pytest.mark.slow
 @given(drains=st.lists(DRAINS, min_size=2, max_size=6), seed=st.integers(0, 2**32))
 def test_a_seed_decides_everything(drains, seed):
     def placed():

@@ -67,6 +67,7 @@ def test_a_report_about_another_partition_changes_nothing():
     assert rule.choose(topic, 1) == 1
 
 
+@pytest.mark.slow
 @given(n=st.integers(2, 8), numbers=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5))
 def test_a_new_batch_never_stays_when_there_is_another_partition_even_with_a_stuck_source(n, numbers):
     rule, topic = StickyChoice(repeat(*numbers), BATCH_BYTES), view([0] * n)
