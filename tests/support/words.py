@@ -13,10 +13,11 @@ from tests.support.places import ROOT
 MADE = {"cli.md", "facts.md", "files.md", "options.md"}
 """Pages that a program writes."""
 TABLES = {
+    "frameworks.md": r"(?ms)^\| framework \|.*?\n\n",  # of kept histories, as tests.packaging.test_frameworks checks
     "service.md": r"(?ms)^\| planted fault \|.*?\n\n",  # tests.support.faults_page
     "versions.md": r"(?ms)^\| members \|.*?\n\n",  # tests.matrix
 }
-"""Page -> its table that a program writes; others stand between marks."""
+"""Page -> its table of raw files or code; others stand between marks."""
 
 
 def words(page: Path) -> int:
