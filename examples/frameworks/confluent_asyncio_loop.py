@@ -1,4 +1,4 @@
-"""confluent-kafka's asyncio clients: a loop as in its documentation, at its defaults."""
+"""confluent-kafka's asyncio clients: poll and send at their defaults, without awaiting each delivery."""
 
 import asyncio
 import os

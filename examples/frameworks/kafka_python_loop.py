@@ -1,4 +1,4 @@
-"""kafka-python: a loop as in its documentation, at its defaults."""
+"""kafka-python: poll and send at its defaults. It polls, to see SIGTERM: ``for message in consumer`` waits."""
 
 import os
 import signal
