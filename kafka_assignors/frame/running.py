@@ -125,6 +125,7 @@ def _unread() -> int:
 
 def explained(error: Exception) -> tuple[int, str]:
     """The exit code and the sentence of an error."""
+    from ..connection import missing_codec
     from ..errors import AccessRefused, ConfigError, KafkaAssignorsError
 
     if isinstance(error, _UsageError):
@@ -140,7 +141,7 @@ def explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         return COULD_NOT_RUN, text
     if type(error).__module__.startswith("kafka"):
-        return COULD_NOT_RUN, f"the cluster answered: {text}"
+        return COULD_NOT_RUN, missing_codec(error) or f"the cluster answered: {text}"
     return COULD_NOT_RUN, (
         f"{type(error).__name__}: {text}; this is a defect of kafka-assignors: please report it, with the traceback "
         "that KAFKA_ASSIGNORS_TRACEBACK=1 shows"

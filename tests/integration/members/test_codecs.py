@@ -1,4 +1,4 @@
-"""Members on compressed topics: whose client lacks the codec ends by naming the package, the others read."""
+"""Compressed topics: the harness reads all; whose client lacks the codec ends by naming the package."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.errors import MemberDied
+from kafka_assignors.integration.records import read_back
 from tests.support.hidden import without_codecs
 from tests.support.integration.fixtures import MakeGroup, MakeTopic
 
@@ -55,6 +56,13 @@ def test_a_member_without_the_codec_names_the_package(
         MemberDied, match=rf"compressed by {codec}, which .* reads with a package: pip install {package}"
     ):
         group.drain(60)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_outputs_are_read_back_in_every_codec(
+    codec: str, kafka_broker: Broker, compressed: Callable[[str], str], tmp_path: Path
+) -> None:
+    assert read_back(kafka_broker.bootstrap, tmp_path, "run", [compressed(codec)]).records == 50
 
 
 def test_a_member_with_librdkafka_reads_every_codec(

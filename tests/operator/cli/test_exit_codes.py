@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from kafka.errors import UnsupportedCodecError
 
 from kafka_assignors.errors import AccessRefused, ConfigError
 from kafka_assignors.frame import COULD_NOT_RUN, NO, USAGE, YES
@@ -141,3 +142,8 @@ def test_only_an_error_that_has_lines_is_told_in_lines() -> None:
         "it died; the end of its log:\nFATAL\nbye",
     )
     assert explained(NotAgreed("topics\nadd --confirm")) == (USAGE, "topics\nadd --confirm")
+    lacking = UnsupportedCodecError("Libraries for snappy compression codec not found")
+    assert explained(lacking) == (
+        COULD_NOT_RUN,
+        "the records are compressed by snappy, which kafka-python reads with a package: pip install python-snappy",
+    )
