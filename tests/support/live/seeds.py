@@ -125,8 +125,8 @@ def drawn(name: str, seed: int) -> Course:
         rates = {by_batch.SEEKS: _SLOW, by_batch.LATE_OUTPUTS: _SLOW, by_batch.IN_FLIGHT: _FLOODED}
         rate_per_s = most * chance.choice(rates.get(name, _BUSY))
         partitions = chance.randint(max(3, most), most + 3)
-        if name in _AT_WORK:  # who ends may have the smallest share
-            rate_per_s = rate_per_s * partitions // (most * (partitions // most))
+        if name in _AT_WORK:  # who ends has as much to do as the others
+            partitions += -partitions % most
     scenario = Scenario("drawn", "a drawn course", tuple(steps), rate_per_s=rate_per_s)
     delays_s = [round(chance.uniform(_FIRST_S, _LAST_S), 2) for _ in steps]
     if name == by_batch.SEEKS:
