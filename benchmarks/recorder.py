@@ -151,7 +151,7 @@ def run(quick: bool, only: str | None = None) -> Iterator[Result]:
         producer.close()
         for client, way in [(one, way) for one in asked for way in _SERVICES[one]]:
             if client == "kafka-python":
-                yield _apart(way, count, turns, Path(name))
+                yield apart(way, count, turns, Path(name))
             seconds: dict[str, dict[str, list[float]]] = {clock: defaultdict(list) for clock in ("wall", "cpu")}
             for turn in range(turns):
                 kinds = [_WITH, _WITHOUT, *([_EMPTY] if (client, way) in _EMPTY_WRAPPERS else [])]
@@ -209,6 +209,8 @@ class _Consumer:
         self._iterator = iter(self.poll(update_offsets=False).get(_PLACE, ()))
         return next(self._iterator)
 
+    def seek(self) -> None: ...
+
     def unsubscribe(self) -> None: ...
 
     def close(self) -> None: ...
@@ -226,7 +228,7 @@ class _Consumer:
         return time.thread_time() - begun
 
 
-def _apart(way: str, count: int, turns: int, folder: Path) -> Result:
+def apart(way: str, count: int, turns: int, folder: Path) -> Result:
     """The recorder's calls alone."""
     records = [ConsumerRecord("t", 0, 0, n, 0, 0, None, _VALUE, [], None, -1, len(_VALUE), -1) for n in range(count)]
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from benchmarks import __main__ as command
 from benchmarks import result, summary
 from benchmarks.goals import GOALS, goal_of
-from benchmarks.recorder import overhead
+from benchmarks.recorder import apart, overhead
 from benchmarks.result import Result
 from benchmarks.summary import Ran
 
@@ -97,3 +97,12 @@ def test_an_overhead_has_the_bounds_of_its_median(ratios: list[float], told: str
     without = [2.0 + number for number in range(len(ratios))]
 
     assert overhead([ratio * other for ratio, other in zip(ratios, without, strict=True)], without) == told
+
+
+@pytest.mark.parametrize("way", ["poll", "iterator"])
+def test_the_recorders_own_calls_are_timed_on_records_in_memory(way: str, tmp_path: Path) -> None:
+    """The wrapper of today's recorder fits the consumer of the benchmark."""
+    took = apart(way, 1000, 1, tmp_path)
+
+    assert (took.name, took.unit) == (f"kafka-python/{way}/apart", "us/record")
+    assert any('"count":' in path.read_text("utf-8") for path in tmp_path.iterdir())

@@ -250,12 +250,15 @@ def test_what_the_recorders_cost_is_that_of_the_raw_files() -> None:
     ways = ("poll", "iterator"), ("poll", "consume"), ("getmany", "getone")
     clients = "kafka-python", "confluent-kafka", "aiokafka"
     names = [f"{client}/{way}/cpu" for client, two in zip(clients, ways, strict=True) for way in two]
-    by_name = {row["name"]: row for row in rows("recorder-quick-20261127-033048.jsonl")}
+    by_name = {row["name"]: row for row in rows("recorder-quick-20261127-235443.jsonl")}
 
-    lines = [line.split("|")[2:5] for line in table_of.splitlines() if re.match(r"\| (kafka|confluent|aiokafka)", line)]
+    lines = [line.split("|")[2:6] for line in table_of.splitlines() if re.match(r"\| (kafka|confluent|aiokafka)", line)]
     assert len(lines) == len(names)
-    for name, (percent, between, each_us) in zip(names, lines, strict=True):
+    for name, (percent, between, each_us, empty) in zip(names, lines, strict=True):
         row = by_name[name]
         assert row["note"].startswith(f"{percent.strip()} % in ")
         assert row["note"].endswith(f"95 %: {between.strip()}")
         assert each_us.strip() == f"{row['value']:.1f}"
+        assert by_name.get(f"{name}/empty", {"note": " %"})["note"].startswith(f"{empty.strip()} %")
+    for way in ways[0]:
+        assert f" {by_name[f'kafka-python/{way}/apart']['value']:.2f} " in table_of

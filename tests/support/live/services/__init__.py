@@ -63,7 +63,10 @@ FAULTS: Mapping[str, Fault] = {
     by_batch.EARLY: Fault(by_batch.PROGRAMS, "commits what it has read, then works on it", "X1"),
     by_batch.BY_ITSELF: Fault(by_batch.PROGRAMS, "auto-commit; a pool works on what was read", "X1"),
     by_batch.IN_FLIGHT: Fault(by_batch.PROGRAMS, "on SIGTERM it leaves its batch, and commits it", "X1"),
-    by_batch.LATE_OUTPUTS: Fault(by_batch.PROGRAMS, "commits, then works and sends the outputs", "X1"),
+    by_batch.LATE_OUTPUTS: Fault(
+        by_batch.PROGRAMS, "commits, then works and sends the outputs", "X1",
+        timeout_s=240,  # it works twice on each record, at last alone
+    ),
     by_batch.TWICE: Fault(
         by_batch.PROGRAMS, "sends an output a second time, as after an answer that came too late", "X1",
         scenario="hand-over", exactly_once=True,
