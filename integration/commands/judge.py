@@ -40,7 +40,7 @@ def judge(
     from ..history import History
     from ..report import ci_summary
     from ..report.report import Report, render_html, told_groups
-    from ..report.service_view import services_view
+    from ..report.service_view import kept_service_view
 
     folders = list(dict.fromkeys(folder for path in paths for folder in _histories(path)))
     if len(folders) > 1 and (page or png):
@@ -52,7 +52,7 @@ def judge(
     for folder in folders:
         history = History.load(folder)
         verdict = check(history, require or ())
-        groups, view = told_groups(history, verdict), services_view(history)
+        groups, view = told_groups(history, verdict), kept_service_view(history)
         if page is not None:
             report = Report(f"judged: {paths[0].name}", str(paths[0]), verdict.value, (), groups=groups, service=view)
             page.write_text(render_html(report), "utf-8")

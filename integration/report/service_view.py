@@ -68,12 +68,14 @@ class ServiceView:
     overtaken: int | None = None
 
     def figures(self) -> Iterator[tuple[str, str]]:
-        """The name and value of each figure that is known, or would be if the group had come to its end."""
-        figures: dict[str, int | None] = {"records sent": self.sent}
-        if self.read_twice is not None:
-            figures |= {"read by nobody": self.unread, "read twice": self.read_twice}
-            figures["records of the furthest step back"] = self.furthest_back
-        figures["refused commits"] = self.refused_commits
+        """The name and value of each figure; those of outputs only if they were read back."""
+        figures: dict[str, int | None] = {
+            "records sent": self.sent,
+            "read by nobody": self.unread,
+            "read twice": self.read_twice,
+            "records of the furthest step back": self.furthest_back,
+            "refused commits": self.refused_commits,
+        }
         outputs = {
             "without an output": self.without_output,
             "with several outputs": self.several_outputs,
@@ -175,7 +177,7 @@ def is_of_service(event: Event) -> bool:
     return event.log_bytes is not None or event.client == WIRE
 
 
-def services_view(history: History) -> ServiceView | None:
+def kept_service_view(history: History) -> ServiceView | None:
     """The view of a kept run; None if it is none of a service's, or of several groups, which read the same records."""
     groups = {event.group for event in history.events if event.group is not None}
     return service_view(history) if len(groups) == 1 and any(map(is_of_service, history.events)) else None

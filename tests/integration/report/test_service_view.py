@@ -12,7 +12,7 @@ import pytest
 
 from kafka_assignors.history.events import WIRE, Event
 from kafka_assignors.integration.history import History
-from kafka_assignors.integration.report.service_view import ServiceView, service_view, services_view, stop_lines
+from kafka_assignors.integration.report.service_view import ServiceView, kept_service_view, service_view, stop_lines
 from kafka_assignors.integration.report.side_by_side import Row
 from tests.support.cli import SCHEMAS
 from tests.support.histories.stories import cut_off
@@ -199,6 +199,7 @@ def test_the_json_has_the_figures_as_its_schema_says(seen: bool) -> None:
     view = service_view(History(events))
 
     assert (view.read_twice is not None) == seen
+    assert dict(view.figures())["read twice"] == ("0" if seen else "unknown")
     jsonschema.validate(json.loads(json.dumps(asdict(view))), schema)
 
 
@@ -207,9 +208,9 @@ def test_a_kept_run_is_one_of_a_service_if_its_events_say_so() -> None:
     ours = [*acks(2), consumed("m1", 0, 1)]
     logged = replace(ours[-1], data={**ours[-1].data, "log_bytes": 0})
 
-    assert services_view(History(ours)) is None
-    assert services_view(History([*ours, replace(logged, group="another")])) is None
-    view = services_view(History([*ours[:-1], logged]))
+    assert kept_service_view(History(ours)) is None
+    assert kept_service_view(History([*ours, replace(logged, group="another")])) is None
+    view = kept_service_view(History([*ours[:-1], logged]))
     assert view is not None
     assert view.sent == 2
 
