@@ -121,7 +121,7 @@ def test_outputs_and_offsets_in_one_transaction_are_exactly_once(
     verdict = result.verdict
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     assert verdict.checked["X1"] == view.sent > 100
-    assert (view.without_output, view.several_outputs) == (0, 0)
+    assert (view.without_output, view.several_outputs, view.committed_first, view.overtaken) == (0, 0, 0, 0)
     assert verdict.checked["C7"] > 20
     events = History.load(tmp_path / "history").events
     numbers = {kind: {e.data["transaction"] for e in events if e.kind == kind} for kind in ("commit_ok", "commit_fail")}
