@@ -212,11 +212,7 @@ class _Runs:
 
 
 def run(
-    quick: bool,
-    runs: int | None = None,
-    keep: Path | None = None,
-    only: str | None = None,
-    clients: str | None = None,
+    quick: bool, runs: int | None = None, keep: Path | None = None, only: str | None = None, clients: str | None = None
 ) -> Iterator[Result]:
     """``MEMBERSxPARTITIONS/CHANGE/CLIENT/ASSIGNOR``: partition-ms without an owner; the rest in the raw results.
 

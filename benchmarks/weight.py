@@ -52,10 +52,7 @@ PARTS = ("flows", "disk", "imports", "idle", "leads")
 def environment(folder: Path, *packages: str) -> Path:
     """A new environment with these packages; its Python."""
     python = folder / "bin" / "python"
-    for command in (
-        [sys.executable, "-m", "venv", folder],
-        [python, "-m", "pip", "install", "--quiet", *packages],
-    ):
+    for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "--quiet", *packages]):
         subprocess.run(list(map(str, command)), check=True)
     return python
 

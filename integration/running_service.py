@@ -28,9 +28,7 @@ from .records.own import Function, Maker, matcher
 from .records.sender import Sent, numbered
 
 ASKING = Asking(
-    "kafka_service",
-    "environment={'NAME': '…'}",
-    "tests share a broker, where it may only read what its test makes",
+    "kafka_service", "environment={'NAME': '…'}", "tests share a broker, where it may only read what its test makes"
 )
 """How a test asks for a service."""
 _PARTITIONER = "default"

@@ -54,11 +54,7 @@ from kafka_assignors.integration.report.replicas_view import replica_lines, repl
 from kafka_assignors.integration.report.report import verdict_lines
 from kafka_assignors.integration.report.service_logs import log_lines
 from kafka_assignors.integration.report.service_view import service_view
-from kafka_assignors.integration.running_service import (
-    RunningService,
-    asked_service,
-    require_valid,
-)
+from kafka_assignors.integration.running_service import RunningService, asked_service, require_valid
 from kafka_assignors.integration.topics import STAMPED
 from kafka_assignors.integration.topics.sandbox import remove
 

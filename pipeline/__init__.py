@@ -14,12 +14,7 @@ if TYPE_CHECKING:
     from .sources.brokers import Part
     from .sources.snapshot import Source
 
-_MODULES = {
-    "Part": ".sources.brokers",
-    "Source": ".sources.snapshot",
-    "Tables": ".analysis",
-    "analyze": ".analysis",
-}
+_MODULES = {"Part": ".sources.brokers", "Source": ".sources.snapshot", "Tables": ".analysis", "analyze": ".analysis"}
 
 __all__ = ["Part", "Source", "Tables", "analyze"]
 

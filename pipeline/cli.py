@@ -54,8 +54,7 @@ def run(  # options of the command line
         str | None, typer.Option(help="Folder or URI of a run's history (*.jsonl, at any depth).")
     ] = None,
     events: Annotated[
-        str | None,
-        typer.Option("--events-topic", help="Topic with the events of a run, one line of JSON per record."),
+        str | None, typer.Option("--events-topic", help="Topic with the events of a run, one line of JSON per record.")
     ] = None,
     groups: Annotated[
         str | None, typer.Option("--group", help="Comma-separated groups to read from __consumer_offsets.")
@@ -69,8 +68,7 @@ def run(  # options of the command line
         float, typer.Option(help="Share of its topic's records or bytes above which a key is a finding; 0 to 1.")
     ] = 0.2,
     what_if_counts: Annotated[
-        str | None,
-        typer.Option("--what-if", help="Comma-separated partition counts for the what-if of every rule."),
+        str | None, typer.Option("--what-if", help="Comma-separated partition counts for the what-if of every rule.")
     ] = None,
     weights_file: Annotated[
         str | None, typer.Option("--weights", help="File for the weights of the next assignment.")

@@ -212,12 +212,7 @@ def split_keys(keys: DataFrame) -> Iterator[tuple[Any, ...]]:
         .groupBy("run", "topic", "key")
         .agg(sf.sum("records").alias("records"), sf.array_sort(sf.collect_set("partition")).alias("partitions"))
     )
-    yield from _listed(
-        rows,
-        "split-key",
-        [sf.desc("records"), "topic", "key"],
-        _split,
-    )
+    yield from _listed(rows, "split-key", [sf.desc("records"), "topic", "key"], _split)
 
 
 def _split(key: _Found) -> str:
@@ -248,22 +243,14 @@ def ownership(timeline: DataFrame) -> Iterator[tuple[Any, ...]]:
     Cost: three small jobs.
     """
     yield from _listed(
-        timeline.where("overlap_prev_ms > 0"),
-        "overlap",
-        ["group", "start_ns", "topic", "partition"],
-        _overlap,
+        timeline.where("overlap_prev_ms > 0"), "overlap", ["group", "start_ns", "topic", "partition"], _overlap
     )
     ended = (
         timeline.where("end_kind in ('killed', 'exit')")
         .groupBy("run", "group", "member", "incarnation", "end_kind")
         .agg(sf.count("*").alias("held"), sf.max("end_ns").alias("end_ns"))
     )
-    yield from _listed(
-        ended,
-        "killed",
-        ["group", "end_ns", "member"],
-        _ended,
-    )
+    yield from _listed(ended, "killed", ["group", "end_ns", "member"], _ended)
     after = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
     gone = (
         timeline.withColumns(
@@ -325,12 +312,7 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
         .agg(((sf.max(off) - sf.min(off)) / 1e9).alias("seconds"))
         .where(sf.col("seconds") > CLOCK_S)
     )
-    yield from _listed(
-        jumped,
-        "clock",
-        [sf.desc("seconds"), "src", "group", "member"],
-        _jumped,
-    )
+    yield from _listed(jumped, "clock", [sf.desc("seconds"), "src", "group", "member"], _jumped)
     odd = (
         windows.where(impossible())
         .groupBy("run", "topic", "partition")
@@ -342,12 +324,7 @@ def clocks(events: DataFrame, windows: DataFrame) -> Iterator[tuple[Any, ...]]:
             sf.unix_seconds(sf.min("first_ts")).alias("earliest"),
         )
     )
-    yield from _listed(
-        odd,
-        "clock",
-        ["topic", "partition"],
-        _impossible,
-    )
+    yield from _listed(odd, "clock", ["topic", "partition"], _impossible)
 
 
 def _jumped(source: _Found) -> str:

@@ -11,22 +11,13 @@ _CAUSES = (
         r"No space left on device|Disk quota exceeded",
         "the disk with its data is full: make room, or name another folder (directory=, or TMPDIR)",
     ),
-    (
-        r"Address already in use",
-        "another program uses its port: stop it, or name a free port",
-    ),
-    (
-        r"UnsupportedClassVersionError",
-        "its Java is too old for this Kafka: set KAFKA_ASSIGNORS_JAVA to a newer one",
-    ),
+    (r"Address already in use", "another program uses its port: stop it, or name a free port"),
+    (r"UnsupportedClassVersionError", "its Java is too old for this Kafka: set KAFKA_ASSIGNORS_JAVA to a newer one"),
     (
         r"OutOfMemoryError|Could not reserve enough space|Cannot allocate memory|insufficient memory for the Java",
         "there is too little memory for its JVM: stop other programs, or start fewer nodes",
     ),
-    (
-        r"Failed to acquire lock on file",
-        "another broker uses the same folder: stop it, or name another folder",
-    ),
+    (r"Failed to acquire lock on file", "another broker uses the same folder: stop it, or name another folder"),
     (
         r"No MetadataVersion with feature level|metadata\.version .* is not supported|Unsupported feature level",
         "a newer Kafka wrote its folder: start that version, or name another folder",

@@ -42,13 +42,7 @@ def judged(ran: ScenarioRun, require: Collection[str] = ()) -> GroupResult:
 def step_row(name: str, stable: Stable) -> StepRow:
     """One step of a run, and the stable group after it, as a row."""
     return StepRow(
-        name,
-        stable.generation,
-        stable.protocol,
-        stable.owned,
-        len(stable.moves),
-        stable.seconds,
-        stable.mono_ns,
+        name, stable.generation, stable.protocol, stable.owned, len(stable.moves), stable.seconds, stable.mono_ns
     )
 
 

@@ -361,13 +361,7 @@ class _Channel:
     """A producer, its history file, and its unanswered records. Used by one thread at a time."""
 
     def __init__(
-        self,
-        bootstrap: str | Connection,
-        folder: Path,
-        run: str,
-        partitioner: str,
-        timeout_s: float,
-        acks: str,
+        self, bootstrap: str | Connection, folder: Path, run: str, partitioner: str, timeout_s: float, acks: str
     ) -> None:
         if acks not in (ALL, LEADER):
             raise ConfigError(f"acks is {ALL!r} or {LEADER!r}, not {acks!r}")

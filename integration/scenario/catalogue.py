@@ -297,10 +297,7 @@ _SCENARIOS = (
     Scenario(
         "kip-54-1",
         "KIP-54, example 1: four topics of 2 partitions, three equal members, one leaves; sticky moves only its share.",
-        (
-            Step("three members join", (Join("c0"), Join("c1"), Join("c2"))),
-            Step("c1 leaves", (Leave("c1"),)),
-        ),
+        (Step("three members join", (Join("c0"), Join("c1"), Join("c2"))), Step("c1 leaves", (Leave("c1"),))),
         topics={"kip54a-t0": 2, "kip54a-t1": 2, "kip54a-t2": 2, "kip54a-t3": 2},
         assignors=("sticky",),
         rate_per_s=0,

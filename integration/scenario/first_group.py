@@ -16,13 +16,7 @@ from kafka_assignors.coordinator import log_consumer
 from kafka_assignors.core.wire.protocol import decode_subscription
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.broker_group import MEMBER
-from kafka_assignors.history.coordinator_log import (
-    COORDINATOR_TOPIC,
-    BrokerAssigned,
-    Decoded,
-    GroupCommitted,
-    decode,
-)
+from kafka_assignors.history.coordinator_log import COORDINATOR_TOPIC, BrokerAssigned, Decoded, GroupCommitted, decode
 
 from ..errors import MemberDied, NotStable
 from ..members.config import MemberConfig

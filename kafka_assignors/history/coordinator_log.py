@@ -249,11 +249,7 @@ _BROKER_ASSIGNED: Mapping[int, tuple[str, Mapping[str, Callable[[_Reader], Any]]
     ),
     16: (
         "ConsumerGroupRegularExpression",
-        {
-            "topics": lambda value: value.array(_Reader.string),
-            "version": _Reader.int64,
-            "timestamp": _Reader.int64,
-        },
+        {"topics": lambda value: value.array(_Reader.string), "version": _Reader.int64, "timestamp": _Reader.int64},
     ),
 }
 """Key version -> Kafka's name, and the value's fields in their order."""

@@ -207,8 +207,7 @@ def _asking(bootstrap: str | Connection) -> Iterator[Any]:
     require_access(connection)
     try:
         client = KafkaAdminClient(
-            **{**connection.kafka_python(), "request_timeout_ms": TIMEOUT_MS},
-            bootstrap_timeout_ms=TIMEOUT_MS,
+            **{**connection.kafka_python(), "request_timeout_ms": TIMEOUT_MS}, bootstrap_timeout_ms=TIMEOUT_MS
         )
     except (kafka_errors.KafkaError, ValueError, OSError) as error:
         raise ClusterError(

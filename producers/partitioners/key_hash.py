@@ -101,11 +101,7 @@ class KeyHashPartitioner(RulePartitioner):
             )
 
     def _by_hash(
-        self,
-        preset: str,
-        modulus: int | None = None,
-        hot_share: float | None = None,
-        hot_ways: int = _HOT_WAYS,
+        self, preset: str, modulus: int | None = None, hot_share: float | None = None, hot_ways: int = _HOT_WAYS
     ) -> None:
         self.preset = preset
         self.modulus = None if modulus is None else check_count(modulus, "modulus")

@@ -68,7 +68,7 @@ def test_a_group_on_a_secured_cluster_writes_no_secret_to_disk(secured: Secured,
         *(
             pytest.param(each, marks=pytest.mark.long)
             for each in (signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
-        ),
+        )
     ],
 )
 def test_the_file_of_up_goes_with_it(how: signal.Signals, tmp_path: Path) -> None:

@@ -112,11 +112,7 @@ def test_a_good_list_warns_of_nothing():
 @pytest.mark.parametrize(
     ("lists", "winner", "warning"),
     [
-        (
-            [BOTH, OLD, OLD],
-            "range",
-            "rolling bounce 1 to cooperative-sticky is incomplete: 'b', 'c' are without it",
-        ),
+        ([BOTH, OLD, OLD], "range", "rolling bounce 1 to cooperative-sticky is incomplete: 'b', 'c' are without it"),
         ([BOTH, BOTH, OLD], "range", "rolling bounce 1 to cooperative-sticky is incomplete: 'c' is without it"),
         (
             [BOTH, BOTH, BOTH],
@@ -163,11 +159,7 @@ def test_the_second_bounce_before_the_first_is_named_in_the_error():
             {"a": "kafka-python", "b": "java"},
             "'sticky' wins, but kafka-python's assignor writ",
         ),
-        (
-            [["sticky"], ["sticky"]],
-            {"a": "aiokafka"},
-            "'sticky' wins, but aiokafka's assignor sends no generation",
-        ),
+        ([["sticky"], ["sticky"]], {"a": "aiokafka"}, "'sticky' wins, but aiokafka's assignor sends no generation"),
         (
             [NEW, NEW],
             {"a": "java", "b": "kafka-python"},

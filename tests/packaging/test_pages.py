@@ -99,9 +99,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.slow
 def test_every_command_line_can_be_typed() -> None:
     """Programs, commands, options and their values are those that exist; what they do has tests of its own."""
-    made = {
-        *re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE),
-    }
+    made = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)}
     extras = set(metadata("kafka-assignors").get_all("Provides-Extra"))
     seen = 0
     for place, words in command_lines():

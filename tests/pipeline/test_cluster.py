@@ -127,10 +127,7 @@ def standalone(folder: Path) -> Iterator[tuple[str, Callable[[], list[list[str]]
 @contextlib.contextmanager
 def local(folder: Path) -> Iterator[tuple[str, Callable[[], list[list[str]]]]]:
     """The same as processes of the driver."""
-    yield (
-        "'local-cluster[2,1,1024]'",
-        lambda: [[p.name] for p in sorted((folder / "spark" / "work").glob("app-*/*"))],
-    )
+    yield ("'local-cluster[2,1,1024]'", lambda: [[p.name] for p in sorted((folder / "spark" / "work").glob("app-*/*"))])
 
 
 @pytest.mark.long  # long: a second Spark, of a master and two workers; test_run.py proves the same job

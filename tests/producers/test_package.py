@@ -45,10 +45,7 @@ def test_without_c_hashes_keys_new_and_seen_lie_where_they_should():
 
 def test_hashing_and_partitioners_need_no_client():
     run = python("-c", WITHOUT_CLIENT, check=True)
-    assert run.stdout.splitlines() == [
-        "-798503068 4",
-        "java",
-    ]
+    assert run.stdout.splitlines() == ["-798503068 4", "java"]
 
 
 def test_every_public_name_is_there_and_no_other():

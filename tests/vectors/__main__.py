@@ -31,8 +31,7 @@ def _pinned(version: str) -> str:
 
 
 Version = Annotated[
-    str,
-    typer.Option("--kafka-version", callback=_pinned, help="a pinned version; default: the one of the kept file"),
+    str, typer.Option("--kafka-version", callback=_pinned, help="a pinned version; default: the one of the kept file")
 ]
 Every = Annotated[int, typer.Option(min=1, help="only each n-th line of a file")]
 SHOWN = 3

@@ -359,10 +359,7 @@ def _led_by(generation: Generation) -> str:
 
 
 def _breaches(
-    generation: Generation,
-    topics: Mapping[str, frozenset[str]],
-    partitions: Mapping[str, int],
-    laws: Collection[str],
+    generation: Generation, topics: Mapping[str, frozenset[str]], partitions: Mapping[str, int], laws: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """The invariants that a committed assignment breaks: (law, first texts), with members' names."""
     # Members that share a client id can only be distinguished by member id.

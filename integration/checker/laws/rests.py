@@ -9,13 +9,7 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.wire.userdata import decode_sticky
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import (
-    AdminBody,
-    AdminChangeBody,
-    AdminChangedBody,
-    ExitBody,
-    FaultBody,
-)
+from kafka_assignors.history.events.bodies import AdminBody, AdminChangeBody, AdminChangedBody, ExitBody, FaultBody
 
 from ...names import COOPERATIVE
 from ..ledger import Generation, GroupRecord

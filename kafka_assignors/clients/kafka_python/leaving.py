@@ -307,11 +307,7 @@ class Departure:
         private.requests.run(coordinator, self._commit_for_caller, offsets, limit_ms / 1000)
 
     def _committing_later(
-        self,
-        coordinator: Any,
-        _commit: Any,
-        offsets: Offsets,
-        callback: Callable[[Offsets, Any], None] | None = None,
+        self, coordinator: Any, _commit: Any, offsets: Offsets, callback: Callable[[Offsets, Any], None] | None = None
     ) -> Any:
         return private.requests.commit_later(coordinator, self._commit_for_caller, offsets, callback)
 

@@ -117,8 +117,7 @@ class _Unlike:
         self._owner = {t: [-1] * n for t, n in self._counts.items()}  # topic -> partition -> member; -1: nobody
         self._load = [0] * len(order)
         self._topics = sorted(
-            self._counts,
-            key=lambda t: (-self._counts[t] / len(self._readers[t]), len(self._readers[t]), ids.rank(t)),
+            self._counts, key=lambda t: (-self._counts[t] / len(self._readers[t]), len(self._readers[t]), ids.rank(t))
         )
 
     def assign(self) -> dict[str, set[TopicPartition]]:

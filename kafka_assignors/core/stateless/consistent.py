@@ -31,11 +31,7 @@ class ConsistentHashOptions(MemberOptions):
 
 
 def assign(
-    group: Group,
-    *,
-    epsilon: float | None = EPSILON,
-    virtual_nodes: int = VIRTUAL_NODES,
-    hash: str = "md5",
+    group: Group, *, epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5"
 ) -> Assignment:
     """Assign each partition to the first member clockwise from its hash that has room.
 
@@ -67,11 +63,7 @@ def assign(
 
 
 def owners(
-    indexed: Indexed,
-    *,
-    epsilon: float | None = EPSILON,
-    virtual_nodes: int = VIRTUAL_NODES,
-    hash: str = "md5",
+    indexed: Indexed, *, epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5"
 ) -> Ints:
     """`assign` as an array: int[P]."""
     order, readers = indexed.readers(by_identity)

@@ -83,10 +83,7 @@ class ConfigOptions(MemberOptions):
 
 
 def assign(
-    group: Group,
-    *,
-    table: Table | None = None,
-    fallback: Callable[[Group], Assignment] | None = roundrobin.assign,
+    group: Group, *, table: Table | None = None, fallback: Callable[[Group], Assignment] | None = roundrobin.assign
 ) -> Assignment:
     """Assign each member the partitions in the table, and let `fallback` place the rest.
 

@@ -130,11 +130,7 @@ def plan(group: Group, strategy: str = ..., *, members: Iterable[int], **options
 
 
 def plan(
-    group: Group,
-    strategy: str = "cooperative-sticky",
-    *,
-    members: Iterable[int] | None = None,
-    **options: Any,
+    group: Group, strategy: str = "cooperative-sticky", *, members: Iterable[int] | None = None, **options: Any
 ) -> Plan | Sizing:
     """The plan of a strategy for a group: its assignment, and proven bounds on the goals.
 

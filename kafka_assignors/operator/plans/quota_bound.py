@@ -102,10 +102,7 @@ class TopicBounds:
         cell_prices = self._cells.get(topic, {})
         inside = np.array([cell_prices.get(self._ids[m], tuple(self._price[m])) for m in readers.tolist()], np.int64)
         beyond = price - inside
-        parts: list[tuple[Ints | Vector, int]] = [
-            (beyond.sum(axis=0), share),
-            (_first(beyond)[:extra].sum(axis=0), 1),
-        ]
+        parts: list[tuple[Ints | Vector, int]] = [(beyond.sum(axis=0), share), (_first(beyond)[:extra].sum(axis=0), 1)]
         for row in range(len(rows)):
             unit = inside + cost[row][:, None] * self._in_rack
             best = _first(unit)[0]

@@ -481,10 +481,7 @@ class _Check:
             yield Breach("advice", (), None, f"the figures say {sorted(advice)}, the plan says {load.advice}")
         within = load.greatest <= load.bound * (1 + load.epsilon) * (1 + 1e-9)
         fewest = within and load.moves <= load.least_moves
-        goals = (
-            Goal("work", load.greatest, load.bound, within),
-            Goal("moves", load.moves, load.least_moves, fewest),
-        )
+        goals = (Goal("work", load.greatest, load.bound, within), Goal("moves", load.moves, load.least_moves, fewest))
         if tuple(self.plan.goals) != goals:
             yield Breach("goals", (), None, f"the figures say {goals}, the plan says {self.plan.goals}")
 

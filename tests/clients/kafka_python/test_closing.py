@@ -49,10 +49,7 @@ def poll_until(consumer: Any, condition: Callable[[], bool], what: str) -> None:
 @pytest.mark.parametrize(
     ("name", "assignor"),
     # long: of an eager group, which waits in the same join
-    [
-        pytest.param("range", RangeAssignor, marks=pytest.mark.long),
-        ("cooperative-sticky", CooperativeStickyAssignor),
-    ],
+    [pytest.param("range", RangeAssignor, marks=pytest.mark.long), ("cooperative-sticky", CooperativeStickyAssignor)],
 )
 def test_a_member_leaves_a_join_that_another_one_holds_up(group: Group, name: str, assignor: Any) -> None:
     """Both a newcomer and one that has partitions; the latter commits where it stands."""

@@ -151,8 +151,7 @@ def test_eager_assignors_are_eager(cls):
 
 @pytest.mark.source("apache/kafka 4.3.0 CooperativeStickyAssignor.supportedProtocols")
 @pytest.mark.parametrize(
-    ("protocol", "supported"),
-    [("auto", [COOPERATIVE, EAGER]), ("cooperative", [COOPERATIVE]), ("eager", [EAGER])],
+    ("protocol", "supported"), [("auto", [COOPERATIVE, EAGER]), ("cooperative", [COOPERATIVE]), ("eager", [EAGER])]
 )
 def test_cooperative_sticky_supports_both_unless_told_otherwise(consumer, protocol, supported):
     said = []

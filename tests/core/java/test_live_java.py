@@ -138,7 +138,7 @@ FOUND = {
     1892: fuzz.Case(
         (fuzz.Joining("bBB14", ("é",), owned=(("é", 0),), generation=7), fuzz.Joining("aAa11", ("ﬁ",)), TWICE),
         {"é": ((0,),), "ﬁ": ((0,),) * 5},
-    ),
+    )
 }
 
 

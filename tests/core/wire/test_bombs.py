@@ -331,10 +331,7 @@ def test_what_a_bomb_claims_takes_nothing_from_honest_members(name):
 @pytest.mark.parametrize(
     ("sent", "fact"),
     [
-        (
-            "500,000 topics",
-            "member 'm3' subscribes to 500,000 topics; 50,000 are read at most: it is assigned nothing",
-        ),
+        ("500,000 topics", "member 'm3' subscribes to 500,000 topics; 50,000 are read at most: it is assigned nothing"),
         ("user data: ten million ids", "member 'm3' sent a subscription of 40,000,"),
         ("owned: 175,000 empty runs", "member 'm3' owns partitions of 175,000 topics; 50,000 are read at most"),
         ("user data: a run of 2^23 ids", "member 'm3' claims 8,388,544 partitions that do not exist; ignored"),

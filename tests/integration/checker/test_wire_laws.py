@@ -12,9 +12,7 @@ from kafka_assignors.integration.history import History
 from tests.support.histories.story import Story, churn
 
 UNSEEN = {"assign_begin", "assign_end"}
-JUDGED = {
-    *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "G5", "R1", "E1", "E2", "C5", "C7", "K1", "K2", "K3"),
-}
+JUDGED = {*("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "G5", "R1", "E1", "E2", "C5", "C7", "K1", "K2", "K3")}
 """Laws with something to judge in a churn of eager members on the wire."""
 NOT_SHOWN = {"C1", "C2", "C3", "C4", "P1", "R6", "R8"}
 """Laws of what connections don't show, each with its reason."""

@@ -18,12 +18,7 @@ from kafka_assignors.integration.topics import create_topics
 
 LEADERS = ("kafka-python", "java", "confluent")
 """Clients of the first member, which stays: ours, and two that know nothing of `leave`."""
-LEAVERS: tuple[dict[str, Any], ...] = (
-    {},
-    {"app_revoke_ms": 300},
-    {"app_revoke_ms": 1500},
-    {"client": "bridge"},
-)
+LEAVERS: tuple[dict[str, Any], ...] = ({}, {"app_revoke_ms": 300}, {"app_revoke_ms": 1500}, {"client": "bridge"})
 STEPS, MOST = 6, 5
 SCHEDULES, CHUNK = 200, 10
 

@@ -22,10 +22,7 @@ from kafka_assignors.integration.members.group import MemberGroup, Stable
 from kafka_assignors.integration.records import Sender
 from kafka_assignors.integration.topics import create_topics
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.timeout(600),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 MakeGroup = Callable[..., MemberGroup]
 MakeTopic = Callable[..., str]
 

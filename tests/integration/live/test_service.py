@@ -86,8 +86,7 @@ consumer.close()
 """
 """As confluent-kafka's consumer does if nothing is set, more often: in turns, and as partitions are revoked."""
 SEEKS_BACK = CLOSES.replace("while not stop:", "polls = 0\nwhile not stop:").replace(
-    "commit()\n",
-    "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n",
+    "commit()\n", "commit()\n        polls += 1\n        if polls == 20:\n            consumer.seek_to_beginning()\n"
 )
 OUTLASTS = CLOSES.replace("lambda *_: stop.append(1)", "lambda *_: stop.append(1) if sys.argv[4] != 'm2' else None")
 TWO_CONSUMERS = CLOSES.replace(

@@ -48,8 +48,7 @@ def run_member(config: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "said"),
-    [("{", "Expecting"), ("[]", "not list"), ("{}", "missing"), ('{"surprise": 1}', "unexpected")],
+    ("config", "said"), [("{", "Expecting"), ("[]", "not list"), ("{}", "missing"), ('{"surprise": 1}', "unexpected")]
 )
 def test_a_configuration_that_is_none_is_told_in_one_line(tmp_path: Path, config: str, said: str) -> None:
     done = run_member(config, tmp_path)

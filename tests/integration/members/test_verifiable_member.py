@@ -473,10 +473,7 @@ def test_whoever_keeps_what_it_has_is_cooperative_whatever_its_assignor_is_calle
 # long: test_it_prints_what_java_prints has its words, live/test_mixed.py Java's and our members in a group
 @pytest.mark.parametrize(
     ("assignor", "steps"),
-    [
-        pytest.param("range", 3, marks=pytest.mark.long),
-        pytest.param("cooperative-sticky", 5, marks=pytest.mark.long),
-    ],
+    [pytest.param("range", 3, marks=pytest.mark.long), pytest.param("cooperative-sticky", 5, marks=pytest.mark.long)],
 )
 def test_it_shares_a_group_with_java(
     assignor: str, steps: int, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path

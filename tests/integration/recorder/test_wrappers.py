@@ -15,16 +15,7 @@ import numpy as np
 import pytest
 
 from kafka_assignors.integration.recorder.kafka_assignors_recorder import kafka_python, record
-from tests.support.integration.recorded import (
-    Client,
-    Offset,
-    Place,
-    Protocol,
-    Record,
-    adopt,
-    places,
-    result,
-)
+from tests.support.integration.recorded import Client, Offset, Place, Protocol, Record, adopt, places, result
 from tests.support.waiting import finished
 
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -271,8 +271,7 @@ def test_why_a_verdict_is_not_true_comes_first_and_its_reasons_are_counted() -> 
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
-    [(lambda story: story, "✓ true"), (_false, "✗ false"), (_given_up, "? unknown")],
+    ("damage", "words"), [(lambda story: story, "✓ true"), (_false, "✗ false"), (_given_up, "? unknown")]
 )
 def test_the_first_sentence_has_the_verdict(damage: Callable[[Story], Any], words: str) -> None:
     story = Story("range", {"t": 2}).start("b").round().start("a").round()

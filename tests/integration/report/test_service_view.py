@@ -82,12 +82,7 @@ def test_going_back_is_measured_in_records() -> None:
 
 @pytest.mark.parametrize(
     ("closes", "killed", "at_the_end", "unclosed"),
-    [
-        (False, False, False, ("m1",)),
-        (True, False, False, ()),
-        (False, True, False, ()),
-        (False, False, True, ()),
-    ],
+    [(False, False, False, ("m1",)), (True, False, False, ()), (False, True, False, ()), (False, False, True, ())],
 )
 def test_who_ends_without_closing_is_named(
     closes: bool, killed: bool, at_the_end: bool, unclosed: tuple[str, ...]

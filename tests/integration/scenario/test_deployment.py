@@ -26,13 +26,7 @@ def sizes(what: Scenario) -> list[int]:
 
 @pytest.mark.parametrize(
     ("surge", "replicas", "steps", "most", "least"),
-    [
-        (2, 5, 1 + 2 * 3, 7, 5),
-        (5, 5, 1 + 2, 10, 5),
-        (1, 3, 1 + 2 * 3, 4, 3),
-        (0, 3, 1 + 3, 3, 2),
-        (1, 1, 1 + 2, 2, 1),
-    ],
+    [(2, 5, 1 + 2 * 3, 7, 5), (5, 5, 1 + 2, 10, 5), (1, 3, 1 + 2 * 3, 4, 3), (0, 3, 1 + 3, 3, 2), (1, 1, 1 + 2, 2, 1)],
 )
 def test_new_members_come_before_as_many_old_ones_go(
     surge: int, replicas: int, steps: int, most: int, least: int
@@ -63,8 +57,7 @@ def test_one_option_of_a_deployment_gives_the_other_its_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("course", "running"),
-    [(None, [3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3]), ("1..3", [1, 2, 3]), ("2..1..3", [2, 1, 2, 3])],
+    ("course", "running"), [(None, [3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3]), ("1..3", [1, 2, 3]), ("2..1..3", [2, 1, 2, 3])]
 )
 def test_an_autoscaler_goes_from_size_to_size_one_at_a_time(course: str | None, running: list[int]) -> None:
     what = orchestrated(scenario("scale"), sizes=course)

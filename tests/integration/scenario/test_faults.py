@@ -111,10 +111,7 @@ def test_changes_that_can_not_be(unjudged_group: MakeGroup, kafka_topic: MakeTop
         group.subscribe("m1")
     with pytest.raises(ConfigError, match="no member 'm9'"):
         group.subscribe("m9", [topic])
-    with pytest.raises(
-        ConfigError,
-        match=r"has the pattern '.*': it needs client 'kafka-python' or 'confl",
-    ):
+    with pytest.raises(ConfigError, match=r"has the pattern '.*': it needs client 'kafka-python' or 'confl"):
         group.start("m2", [topic], ["range"], pattern=".*")
     with pytest.raises(NotStable, match=r"'m1' .* was not asked to assign within 0.2 s"):
         group.wait_stalled("m1", timeout_s=0.2)

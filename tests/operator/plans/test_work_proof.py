@@ -82,10 +82,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     ),
     "another epsilon": ("epsilon", lambda load: {"epsilon": 0.06, "limit": load.bound * 1.06}),
     "another limit": ("limit", lambda load: {"limit": load.bound}),
-    "another coverage": (
-        "coverage",
-        lambda load: {"coverage": (load.coverage[0] - 1, load.coverage[1])},
-    ),
+    "another coverage": ("coverage", lambda load: {"coverage": (load.coverage[0] - 1, load.coverage[1])}),
     "another capacity": ("capacity", lambda load: {"capacity": {**load.capacity, "a": 2.0}}),
     "a member too many": ("work", lambda load: {"work": {**load.work, "z": 0.0}}),
     "caps raised without need": ("cap", lambda _: {"caps": 1.25, "caps_why": "work"}),

@@ -27,11 +27,7 @@ SAYS = encode_subscription(Subscription(("t",))).hex()
 
 
 @pytest.mark.slow
-@given(
-    seen=st.integers(0, 10**6),
-    timeout=st.integers(1000, 10**5),
-    after=st.integers(0, 2 * 10**5),
-)
+@given(seen=st.integers(0, 10**6), timeout=st.integers(1000, 10**5), after=st.integers(0, 2 * 10**5))
 def test_whoever_a_timeout_can_have_taken_out_has_not_provably_left(seen: int, timeout: int, after: int) -> None:
     """The coordinator takes a member out no earlier than its timeout after it was last seen."""
     cause = departures.cause(seen, seen + after, timeout)

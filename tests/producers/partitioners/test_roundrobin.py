@@ -79,11 +79,7 @@ def test_four_threads_of_a_thousand_records_differ_by_one_at_most(eager_switchin
     assert max(counts.values()) - min(counts[p] for p in topic.partitions) <= 1
 
 
-@given(
-    n=st.integers(1, 6),
-    chunk=st.integers(1, 3),
-    refused=st.lists(st.booleans(), max_size=60),
-)
+@given(n=st.integers(1, 6), chunk=st.integers(1, 3), refused=st.lists(st.booleans(), max_size=60))
 def test_what_is_taken_back_is_as_if_it_had_never_come(n, chunk, refused):
     """Some choices are not used by the client: those that are used lie as if there had been no others."""
     topic, robin, plain = view([0] * n), RoundRobin(chunk=chunk), RoundRobin(chunk=chunk)

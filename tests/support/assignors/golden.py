@@ -72,11 +72,9 @@ def subscription_bytes(member: Mapping[str, Any], name: str) -> bytes:
     sub_generation = member.get("sub_generation", generation)
     user_data, owned_partitions = None, ()
     if name == "sticky" and member.get("owned") is not None:
-        user_data = {
-            "none": None,
-            "garbage": GARBAGE,
-            "v0": protocol.encode_partitions(protocol.by_topic(owned)),
-        }.get(member.get("ud", "v1"), userdata.encode_sticky(owned, generation))
+        user_data = {"none": None, "garbage": GARBAGE, "v0": protocol.encode_partitions(protocol.by_topic(owned))}.get(
+            member.get("ud", "v1"), userdata.encode_sticky(owned, generation)
+        )
     elif name == "cooperative-sticky":
         user_data, owned_partitions = userdata.encode_cooperative(generation), tuple(owned)
     subscription = protocol.Subscription(

@@ -310,11 +310,7 @@ class Story(Chronicle):
         self.tell("assign_begin", "member", leader, members=[self._id(m) for m in members],
                   topics=self.topics, racks={}, **view)  # fmt: skip
         self.tell("assign_end", "member", leader, duration_us=100, **view)
-        answer = replay(
-            self.protocol,
-            [(self._id(m), self._instance(m)[0], bytes_of[m]) for m in members],
-            self.topics,
-        )
+        answer = replay(self.protocol, [(self._id(m), self._instance(m)[0], bytes_of[m]) for m in members], self.topics)
         assigned = {
             m: {TopicPartition(t, p) for t, ps in answer[self._id(m)].items() for p in ps} for m in members
         }  # fmt: skip

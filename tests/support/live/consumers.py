@@ -14,13 +14,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.structs import MemberState
 
-from kafka_assignors import (
-    CooperativeStickyAssignor,
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-    record,
-)
+from kafka_assignors import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor, record
 from kafka_assignors.clients.kafka_python import private
 from kafka_assignors.connection import Connection
 from kafka_assignors.coordinator import LogTail

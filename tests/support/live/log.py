@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.core.wire.protocol import (
-    AssignedPartitions,
-    Subscription,
-    encode_assignment,
-    encode_subscription,
-)
+from kafka_assignors.core.wire.protocol import AssignedPartitions, Subscription, encode_assignment, encode_subscription
 from kafka_assignors.history.coordinator_log import CommittedMember, GroupCommitted, OffsetCommitted
 from kafka_assignors.history.generations import Log, Logged
 

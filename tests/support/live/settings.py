@@ -296,7 +296,7 @@ _AIOKAFKA_LOOPS = {
                 done[tp] = records[-1].offset + 1
             if done:
                 await commit()
-""",
+"""
 }
 _AIOKAFKA_LOOPS["one by one"] = """\
     while not stop:

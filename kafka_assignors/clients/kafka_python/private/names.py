@@ -60,12 +60,7 @@ _WAITS = "a group waits up to fetch_max_wait_ms for a member that waits for reco
 WAITS = ("_net.wait_for" if is_at_least(VERSION, (3, 1)) else "_net", AWAIT_FOR, "need_rejoin")
 """All private names of a coordinator that `Wait` uses; its fetcher has the first two as well."""
 _BEATS = "the second round of a cooperative rebalance begins up to heartbeat_interval_ms late"
-BEATS = (
-    "heartbeat.time_to_next_heartbeat",
-    "heartbeat.sent_heartbeat",
-    "_heartbeat_wakeup.notify",
-    "config",
-)
+BEATS = ("heartbeat.time_to_next_heartbeat", "heartbeat.sent_heartbeat", "_heartbeat_wakeup.notify", "config")
 _PHASE = "the members of an eager group stop one after the other, at their next heartbeats"
 PHASE = (
     *("heartbeat.time_to_next_heartbeat", "heartbeat.sent_heartbeat"),

@@ -152,15 +152,7 @@ class Trading:
         return Traded(whole, best, spent)
 
     def _pair(  # one parameter per part of the state of `search`
-        self,
-        owner: Ints,
-        loads: Any,
-        most: Floats,
-        over: Any,
-        dear: Floats,
-        barred: Bools,
-        cost: float,
-        best: float,
+        self, owner: Ints, loads: Any, most: Floats, over: Any, dear: Floats, barred: Bools, cost: float, best: float
     ) -> tuple[int, float, int, int]:
         """The best exchange of two positions: what was spent, the change, and both; the change is infinite if none is.
 

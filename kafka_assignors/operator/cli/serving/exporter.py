@@ -291,8 +291,7 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
     generation = gauge("generation", "Generation of the group; absent if it is polled.")
     members = gauge("members", "Members of the group.")
     uneven = gauge(
-        "imbalance_ratio",
-        "Most partitions at one member, over the least possible if all subscribe alike: 1 is even.",
+        "imbalance_ratio", "Most partitions at one member, over the least possible if all subscribe alike: 1 is even."
     )
     gap = gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
     unknown = gauge(

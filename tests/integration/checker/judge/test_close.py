@@ -316,8 +316,7 @@ def test_a_generation_stands_until_something_makes_the_next_one_due(kind: str) -
 
 
 @pytest.mark.parametrize(
-    ("src", "fatal", "given_up"),
-    [("harness", True, True), ("harness", False, False), ("member", True, False)],
+    ("src", "fatal", "given_up"), [("harness", True, True), ("harness", False, False), ("member", True, False)]
 )
 def test_only_a_fatal_error_of_the_harness_is_its_giving_up(src: str, fatal: bool, given_up: bool) -> None:
     story = told.two()

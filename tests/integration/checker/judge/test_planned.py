@@ -89,10 +89,7 @@ def test_of_several_that_give_partitions_up_the_last_one_counts() -> None:
     assert judged(slow(BEAT_MS + HANDOVER_MS + 1)).value is False
 
 
-@pytest.mark.parametrize(
-    ("begins", "ends"),
-    [("revoke", "revoke"), ("assigned", "assigned"), ("lost", "lost")],
-)
+@pytest.mark.parametrize(("begins", "ends"), [("revoke", "revoke"), ("assigned", "assigned"), ("lost", "lost")])
 def test_callbacks_of_others_do_not_count(begins: str, ends: str) -> None:
     """b runs a callback for two seconds while a's partition has no owner."""
 

@@ -372,10 +372,7 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "behind epoch 0, from an epoch that it was not in": ("G5", lambda s: epoch_before(s, 0, 1, previous=7)),
     "another name, behind a member that nobody started": ("G5", lambda s: behind(s, "ghost")),
     "another name, behind a member of a migration": ("G5", lambda s: behind(s, "b", classicMemberMetadata={})),
-    "another name, behind one that is forgotten": (
-        "G5",
-        lambda s: (s.record(MEMBER, "b"), as_member(s, clientId="x")),
-    ),
+    "another name, behind one that is forgotten": ("G5", lambda s: (s.record(MEMBER, "b"), as_member(s, clientId="x"))),
     "the broker has other topics, and another topic came": (
         "G5",
         lambda s: (
