@@ -13,8 +13,9 @@ PYTEST := $(BIN)/python -m pytest
 # auto: one worker per CPU, as far as memory suffices (tests/support/workers.py)
 PARALLEL := --numprocesses $(or $(WORKERS),auto) --dist worksteal
 NEEDS := broker or docker or jvm or spark
-PURE := -m "not long and not ($(NEEDS))" $(PARALLEL)
-FAST := -m "not long and not slow and not ($(NEEDS))" $(PARALLEL)
+USUAL := not long and not release
+PURE := -m "$(USUAL) and not ($(NEEDS))" $(PARALLEL)
+FAST := -m "$(USUAL) and not slow and not ($(NEEDS))" $(PARALLEL)
 FIRST := $(VENV)/pure-tests.xml
 # The tests start thousands of members and commands; without compiled modules each start takes twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +26,7 @@ PATIENTLY := sh -c 'if [ -t 1 ]; then exec "$$@"; fi; begin=$$(date +%s); \
 	"$$@"; code=$$?; kill $$ticks; exit $$code'
 
 .DEFAULT_GOAL := help
-.PHONY: setup demo test test-fast test-newest test-long kafkatest soak mutate lint rooms dist release-check format bench docs pictures clean help
+.PHONY: setup demo test test-fast test-newest test-release test-long kafkatest soak mutate lint rooms dist release-check format bench docs pictures clean help
 
 ##@ set up
 setup: $(READY)  ## create .venv with all dependencies; EXTRAS=harness,confluent does without Spark and other clients
@@ -73,18 +74,21 @@ test-fast: $(READY)  ## the quick ones of the tests that need no broker, Java, S
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(FAST) $(ARGS)
 
 # pytest ends with 5 if no test is of a part, as with ARGS=FILE.
-test: $(READY)  ## the whole test suite, first what needs no broker, Java, Spark or Docker; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=4 runs four at a time
+test: $(READY)  ## the test suite, first what needs no broker, Java, Spark or Docker; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=4 runs four at a time
 	@first=0; HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(PURE) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
 	case $$first in 0|5) ;; *) exit $$first;; esac; \
-	rest=0; PURE_TESTS=$(FIRST) $(PYTEST) -m "not long and ($(NEEDS))" $(PARALLEL) $(ARGS) || rest=$$?; \
+	rest=0; PURE_TESTS=$(FIRST) $(PYTEST) -m "$(USUAL) and ($(NEEDS))" $(PARALLEL) $(ARGS) || rest=$$?; \
 	if [ $$rest -eq 5 ]; then exit $$first; fi; exit $$rest
 
 test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and its development version if available
 	.ci/newest
 
+test-release: $(READY)  ## what CI runs beside `make test`: further clients, versions and cases of what it proves once
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) -m "release and not long" $(PARALLEL) $(ARGS)
+
 test-long: $(READY)  ## what needs no broker with all examples, then those that take minutes: big fuzzes and matrices, soaks, defects of other clients
-	@$(PYTEST) $(PURE) $(ARGS) || [ $$? -eq 5 ]
-	$(PYTEST) -m long --timeout=1800 $(PARALLEL) $(ARGS)
+	@$(PYTEST) -m "not long and not ($(NEEDS))" $(PARALLEL) $(ARGS) || [ $$? -eq 5 ]
+	$(PYTEST) -m "long or (release and ($(NEEDS)))" --timeout=1800 $(PARALLEL) $(ARGS)
 
 kafkatest: $(READY)  ## Kafka's own system tests with our member, as root (KAFKA_SOURCE=<checkout of apache/kafka>; ARGS='--client java')
 	KAFKA_SOURCE='$(KAFKA_SOURCE)' $(BIN)/python -m tests.kafkatest $(ARGS)

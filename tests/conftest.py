@@ -72,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what a test needs by its fixtures; of several processes, the longest files begin."""
     for item in items:
+        if any(mark.args == () for mark in item.iter_markers("release")):
+            raise pytest.UsageError(f"{item.nodeid}: release(reason) names what `make test` has instead")
         fixtures = {*getattr(item, "fixturenames", ())}
         for marker in (marker for marker, needed in NEEDS.items() if fixtures & needed):
             item.add_marker(marker)
@@ -115,26 +117,27 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         (getattr(item, "funcargs", {})["tmp_path"] / INVENTED).touch()
 
 
-class _Broker(dict[str, bool]):
-    """The names in an expression of markers, for a test whose only marker is `broker`."""
+class _Markers(dict[str, bool]):
+    """The names in an expression of markers, for a test that has some."""
 
     def __missing__(self, name: str) -> bool:
-        return name == "broker"
+        return False
 
 
-def _brokers(config: pytest.Config) -> bool:
-    """Tests with a broker are asked for."""
-    return not config.option.markexpr or bool(eval(config.option.markexpr, {"__builtins__": {}}, _Broker()))
+def _brokers(config: pytest.Config, *beside: str) -> bool:
+    """Tests are asked for whose markers are ``broker`` and those beside it."""
+    markers = _Markers(dict.fromkeys(("broker", *beside), True))
+    return not config.option.markexpr or bool(eval(config.option.markexpr, {"__builtins__": {}}, markers))
 
 
 def _whole(config: pytest.Config) -> bool:
-    """Nothing with a broker was left out but the long tests."""
+    """Nothing with a broker was left out but the tests for a release and the long ones."""
     some = config.option.keyword or not _brokers(config) or getattr(config.option, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    return workers(_brokers(config))
+    return workers(any(_brokers(config, *beside) for beside in ((), ("release",), ("long",))))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

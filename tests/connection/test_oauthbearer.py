@@ -153,6 +153,7 @@ def play(user: Connection, folder: Path, clients: Sequence[str]) -> str:
 
 
 @pytest.mark.jvm
+@pytest.mark.release("members of the Python clients get in by a function")
 def test_members_of_every_client_get_in_by_a_token_endpoint(
     alice: Connection, identity: IdentityServer, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_commands_read_a_group(way: str, request: pytest.FixtureRequest, broker:
     assert [row["partition"] for row in json.loads(outputs["watch"])["owned"]] == [0, 1, 2, 3]
 
 
+@pytest.mark.release("test_tokens.py renews them without a broker")
 def test_a_consumer_shows_new_tokens_before_the_old_ones_expire(alice: Connection, identity: IdentityServer) -> None:
     """Through two renewals: each connection is one whose token hasn't expired (KIP-368).
 

@@ -12,6 +12,7 @@ from kafka_assignors.integration.checker import check
 from kafka_assignors.integration.history import History
 from kafka_assignors.integration.report.service_view import service_view
 from kafka_assignors.integration.scenario import SCENARIOS
+from tests.support.further import further
 from tests.support.pages import PAGES
 from tests.support.places import ROOT
 
@@ -28,7 +29,7 @@ def test_every_kept_history_has_a_row() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", further(ROWS))
 def test_a_kept_history_shows_what_its_row_says(name: str, tmp_path: Path) -> None:
     with tarfile.open(FOLDER / name) as kept:
         kept.extractall(tmp_path, filter="data")

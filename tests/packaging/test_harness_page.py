@@ -22,6 +22,7 @@ from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.members.group import MemberGroup
 from tests.support import faults_page
 from tests.support.cli import valid
+from tests.support.further import further
 from tests.support.integration.fixtures import MakeTopic
 from tests.support.pages import PAGES, blocks, example
 from tests.support.places import ROOT
@@ -86,7 +87,9 @@ def test_a_live_group_is_planned(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("word", ["import KafkaConsumer", "import Consumer", "import AIOKafkaConsumer"])
+@pytest.mark.parametrize(
+    "word", further(f"import {name}" for name in ("KafkaConsumer", "Consumer", "AIOKafkaConsumer"))
+)
 def test_a_worker_of_the_page_passes_as_a_service(word: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """The line of the page, with a shorter scenario: without a kill, whose session would take 45 s."""
     page = "docs/service.md"
@@ -132,6 +135,7 @@ def test_examples_of_the_pytest_plugin_pass(kafka_broker: Broker, tmp_path: Path
 
 
 @pytest.mark.broker
+@pytest.mark.release("test_kafka_service.py has the fixture, and the page's worker is a service below")
 def test_the_example_of_a_service_in_pytest_passes(kafka_broker: Broker, tmp_path: Path) -> None:
     """With the worker of the page, whose session would take 45 s after the kill."""
     page = "docs/service.md"

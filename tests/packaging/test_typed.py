@@ -93,7 +93,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param("README.md", id="readme"),
+        pytest.param("README.md", id="readme", marks=pytest.mark.release("test_readme.py has each block alone")),
         # long: the commands of the README, with other words
         pytest.param("docs/quickstart.md", id="quickstart", marks=pytest.mark.long),
     ],

@@ -84,6 +84,7 @@ def timeline_is_the_checkers(spark: SparkSession, folder: Path) -> None:
     assert sorted(rows, key=lambda r: [r[k] for k in place]) == sorted(expected, key=lambda r: [r[k] for k in place])
 
 
+@pytest.mark.release("each table has a test of its own; test_run.py runs all of them")
 def test_every_planted_fault_is_found(kafka_broker: Broker, kafka_topic: MakeTopic, spark, tmp_path: Path) -> None:
     topic, history, rng = kafka_topic(partitions=6), tmp_path / "history", random.Random(12)
     names = [b"hot" if rng.random() < 0.3 else b"key-%d" % rng.randrange(100) for _ in range(1000)]

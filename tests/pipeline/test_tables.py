@@ -59,6 +59,7 @@ def test_runs_accumulate_and_one_that_was_killed_changes_nothing(spark: SparkSes
     assert not list((tmp_path / "_staging").iterdir())
 
 
+@pytest.mark.release("the test above reads what a killed run left")
 def test_a_run_that_was_killed_while_it_put_its_tables_in_place_is_not_whole(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def send(sending: Any, topic: str, numbers: range) -> list[int]:
     return [future.get(DEADLINE_S).partition for future in futures]
 
 
+@pytest.mark.release("test_cluster.py places on three brokers")
 def test_a_broker_dies_and_what_was_acknowledged_lies_where_it_was_said(cluster, kafka_cluster_topic):
     """Retries stay on the record's partition; a keyed record's partition is the key's, whoever leads it."""
     keyed, unkeyed = (kafka_cluster_topic(partitions=6, name="dies") for _ in range(2))

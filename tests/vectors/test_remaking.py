@@ -33,6 +33,7 @@ def checked():
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS[name]) for name in MAKERS])
+@pytest.mark.release("a new file has the kept answers")
 def test_a_sample_of_the_vectors_is_what_the_classes_answer(name, checked):
     found = checked(name, len(remaking.lines(FOLDER / name)) // SAMPLE)
     assert found.different == []

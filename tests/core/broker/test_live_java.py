@@ -107,6 +107,7 @@ def same(assignment: Assignment, target: Target) -> bool:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("groups", [100, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.source("apache/kafka 4.3.0, live")
+@pytest.mark.release("the golden vectors are answers of the same class")
 def test_random_groups_are_assigned_as_the_broker_assigns_them(groups: int, java: LiveJava) -> None:
     broker, seen = Broker(java), Counter[str]()
     for seed in range(FIRST, FIRST + groups):

@@ -253,7 +253,9 @@ sys.exit(cli.main())
     ("options", "verdicts", "drawings"),
     [
         # placement, 1 assignor
-        pytest.param((), 2, 15 + 1, id="one group"),
+        pytest.param(
+            (), 2, 15 + 1, id="one group", marks=pytest.mark.release("test_demo.py has its stages, without a broker")
+        ),
         # placement, 3 assignors; long: more of the same groups
         pytest.param((), 4, 15 + 3, id="short", marks=pytest.mark.long),
         # placement, 4 assignors, election, 3 worked examples.

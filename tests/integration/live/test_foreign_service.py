@@ -116,6 +116,7 @@ def test_a_sound_service_in_java_is_true_by_the_laws_of_the_page(
     assert view.sent > 100
 
 
+@pytest.mark.release("the service in Go has none")
 def test_a_sound_service_without_its_recorder_is_true(kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(unrecorded(PROGRAMS["confluent-kafka"], tmp_path), kafka_broker, tmp_path)
 
@@ -148,6 +149,7 @@ def test_a_commit_ahead_of_what_was_sent_is_found(kafka_broker: Broker, tmp_path
     assert "had been sent to processes of the group" in messages[0]
 
 
+@pytest.mark.release("test_service.py has one with the recorder")
 def test_a_process_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_path: Path) -> None:
     result, _ = played(unrecorded(JOINS_TWICE, tmp_path), kafka_broker, tmp_path, steps=1, timeout_s=10)
 
@@ -155,6 +157,7 @@ def test_a_process_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_pa
     assert any("one member per process is judged" in reason for reason in result.verdict.unknown), result.verdict
 
 
+@pytest.mark.release("test_consumer_protocol.py has members of it")
 def test_a_sound_service_of_the_consumer_protocol_is_true(kafka_broker: Broker, tmp_path: Path) -> None:
     service = unrecorded(PROGRAMS_OF_BROKER[BROKER_ASSIGNED], tmp_path)
 
@@ -167,6 +170,7 @@ def test_a_sound_service_of_the_consumer_protocol_is_true(kafka_broker: Broker, 
     assert (view.without_output, view.unclosed) == (0, ())
 
 
+@pytest.mark.release("found under the classic protocol above")
 def test_a_commit_ahead_of_what_was_sent_is_found_under_the_consumer_protocol(
     kafka_broker: Broker, tmp_path: Path
 ) -> None:

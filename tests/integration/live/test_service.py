@@ -123,14 +123,17 @@ def broken(result: GroupResult) -> set[str]:
     return {violation.law for violation in result.verdict.violations}
 
 
+FURTHER = pytest.mark.release("the one with a listener")
+
+
 # long: `test_service_faults` plays one that polls, with outputs
 @pytest.mark.parametrize(
     "program",
     [
         pytest.param(CLOSES, marks=pytest.mark.long, id="polls"),
         pytest.param(LISTENS, id="with a listener"),
-        pytest.param(COOPERATES, id="cooperative, commits by itself"),
-        pytest.param(BY_ITSELF, id="librdkafka, commits by itself"),
+        pytest.param(COOPERATES, id="cooperative, commits by itself", marks=FURTHER),
+        pytest.param(BY_ITSELF, id="librdkafka, commits by itself", marks=FURTHER),
     ],
 )
 def test_a_sound_service_is_true_by_twenty_laws(program: str, kafka_broker: Broker, tmp_path: Path) -> None:

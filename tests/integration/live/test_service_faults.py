@@ -19,6 +19,7 @@ from kafka_assignors.integration.scenario import SCENARIOS
 from kafka_assignors.integration.scenario.clients import of_service
 from kafka_assignors.integration.scenario.runner import run_scenario
 from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.further import further
 from tests.support.live.seeds import at_work
 from tests.support.live.services import (
     BROKER_ASSIGNED,
@@ -72,7 +73,7 @@ def laws_of(client: str, word: str) -> set[str]:
 
 
 # long: a kill rests for the session that the broker sets
-@pytest.mark.parametrize("client", [*PROGRAMS, pytest.param(BROKER_ASSIGNED, marks=pytest.mark.long)])
+@pytest.mark.parametrize("client", [*further(PROGRAMS), pytest.param(BROKER_ASSIGNED, marks=pytest.mark.long)])
 def test_a_sound_service_is_true_by_the_laws_of_the_page(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
     result, view = played(client, SOUND, OF_BATCHES, kafka_broker, tmp_path)
 

@@ -10,14 +10,15 @@ from kafka_assignors.integration.broker import Broker
 from tests.support.live.settings import CLIENTS, drawn, played
 
 pytestmark = [pytest.mark.broker, pytest.mark.source("kafka-python's, aiokafka's and librdkafka's configurations")]
-SHORT = {("kafka-python", 15), ("confluent-kafka", 9), ("aiokafka", 17)}
+FURTHER = pytest.mark.release("kafka-python's service has drawn settings, too")
+MARKS = {("kafka-python", 15): (), ("confluent-kafka", 9): FURTHER, ("aiokafka", 17): FURTHER}
 """Static members, and a cooperative group whose commits are not waited for."""
 
 
 @pytest.mark.parametrize(
     ("client", "seed"),
     [
-        pytest.param(client, seed, marks=() if (client, seed) in SHORT else pytest.mark.long)
+        pytest.param(client, seed, marks=MARKS.get((client, seed), pytest.mark.long))
         for client in CLIENTS
         for seed in range(20)
     ],

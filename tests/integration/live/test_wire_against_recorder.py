@@ -18,6 +18,7 @@ from kafka import KafkaProducer
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.proxy import Tapped, WireTap
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from tests.support.further import further
 from tests.support.live.services import PROGRAMS, SOUND
 from tests.support.waiting import until
 
@@ -108,7 +109,7 @@ def _owned(rows: list[Row]) -> Iterator[tuple[Place, int, int]]:
             since = {}
 
 
-@pytest.mark.parametrize("client", _COMMITS_ALL)
+@pytest.mark.parametrize("client", further(_COMMITS_ALL))
 def test_the_wire_agrees_with_the_recorder(
     client: str, kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:

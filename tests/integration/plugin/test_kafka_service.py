@@ -281,6 +281,7 @@ def test_a_suite_fails_where_its_service_breaks_a_law(kafka_broker: Broker, tmp_
 
 
 @pytest.mark.broker
+@pytest.mark.release("the suite above has the same fixture")
 def test_a_suite_rolls_and_scales_its_service_and_judges_its_outputs(kafka_broker: Broker, tmp_path: Path) -> None:
     """A replica that outlasts its grace is told; an output that is missing fails the test."""
     written(tmp_path, kafka_broker, ORCHESTRATED)

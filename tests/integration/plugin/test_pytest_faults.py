@@ -51,6 +51,7 @@ def drawn(kept: Path) -> list[Any]:
 
 
 @pytest.mark.broker
+@pytest.mark.release("all workers draw from one seed, without a broker")
 def test_a_failed_test_tells_its_seed_and_the_rerun_draws_the_same(tmp_path: Path) -> None:
     suite = tmp_path / "suite"
     suite.mkdir()

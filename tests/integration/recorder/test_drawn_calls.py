@@ -14,6 +14,7 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.topics.sandbox import Sandbox
+from tests.support.further import further
 from tests.support.kafka_python.sent import sent
 from tests.support.same.draws import CLIENTS, draw, outcomes
 from tests.support.same.subject import RECORDS
@@ -121,7 +122,7 @@ def check_rows(rows: list[dict[str, Any]], *more: str) -> None:
 
 # long: of confluent's draws one differs now and then, and is then played again
 @pytest.mark.parametrize(
-    "client", [pytest.param(c, marks=pytest.mark.long) if c == "confluent" else c for c in CLIENTS]
+    "client", [*further(c for c in CLIENTS if c != "confluent"), pytest.param("confluent", marks=pytest.mark.long)]
 )
 def test_some_calls_are_the_same_on_a_broker(client: str, kafka_broker: Broker, tmp_path: Path) -> None:
     check_rows(played(client, SHORT, kafka_broker, tmp_path))

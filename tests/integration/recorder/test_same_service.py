@@ -13,6 +13,7 @@ import pytest
 
 from kafka_assignors.integration.broker import Broker
 from kafka_assignors.integration.recorder import kafka_assignors_recorder as recorder
+from tests.support.further import further
 from tests.support.kafka_python.sent import sent
 from tests.support.programs import python
 
@@ -261,7 +262,7 @@ def lines_of(program: str, broker: Broker, topic: str, **environment: str) -> li
     return [json.loads(line) for line in done.stdout.replace(group, "GROUP").splitlines()]
 
 
-@pytest.mark.parametrize("client", SERVICES)
+@pytest.mark.parametrize("client", further(SERVICES))
 def test_a_service_does_the_same(
     client: str, kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:  # fmt: skip

@@ -218,6 +218,7 @@ def thrown_out_as_it_assigns(
     return check(History.load(folder))
 
 
+@pytest.mark.release("the topics change below a group, and test_scenarios.py evicts a member")
 @pytest.mark.parametrize("assignor", ["cooperative-sticky", pytest.param("sticky", marks=pytest.mark.long)])
 def test_a_leader_stalls_and_another_dies_as_it_assigns(assignor: str, kafka_broker: Broker, tmp_path: Path) -> None:
     """Its heartbeats stop while it assigns: it is out with its session, notices, and takes nothing from anybody."""

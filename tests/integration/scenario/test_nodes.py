@@ -32,6 +32,7 @@ def own(what: Scenario, folder: Path) -> Scenario:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.release("test_contract.py kills a broker that comes back")
 def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     """The first steps of the next test: its members find the next coordinator within their session of 6 s."""
     what = own(scenario("nodes"), tmp_path)

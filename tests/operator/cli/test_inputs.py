@@ -374,6 +374,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.release("test_closed_streams.py has streams that take nothing")
 def test_a_full_disk_is_one_sentence(run: Path) -> None:
     def written(line: str) -> tuple[int, str]:
         with Path("/dev/full").open("w") as full:

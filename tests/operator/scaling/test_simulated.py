@@ -9,6 +9,7 @@ from benchmarks.scaling import BEFORE_S, PACE, PARTITIONS, SECONDS, Ran, World, 
 
 
 @pytest.mark.slow
+@pytest.mark.release("the two below simulate this world with even loads")
 def test_a_fifth_of_the_rebalances_at_the_same_lag() -> None:
     loads = [drawn(seed) for seed in range(100, 104)]
 

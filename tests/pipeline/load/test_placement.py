@@ -126,6 +126,7 @@ def test_hot_keys_are_the_first_of_each_topic(spark: SparkSession) -> None:
     assert [(r["key_hash"], r["share"]) for r in found["u"]] == [(5, 1.0)]
 
 
+@pytest.mark.release("the rows counted by hand")
 def test_measures_of_load_are_the_textbooks(spark: SparkSession) -> None:
     """Random loads with empty partitions, an even topic, one that lies on a single partition, one without bytes."""
     rng = random.Random(5)
