@@ -41,12 +41,12 @@ def run(
     """What ``python -m MODULE ARG…`` answers, in a pipe and without a terminal.
 
     Args:
-        environment: All of the command's; None: that of this process.
+        environment: All of the command's; None: that of this process, but for the width that pytest-xdist sets.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time, and was killed.
     """
-    environment = dict(os.environ) if environment is None else environment
+    environment = _outside() if environment is None else environment
     command = [sys.executable, "-m", module, *args]
     server, loaded_in = _server()
     if _read_at_start(environment) != loaded_in:
@@ -76,6 +76,10 @@ def run(
         return subprocess.CompletedProcess(command, code, _text(out), _text(err))
 
 
+def _outside() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+
 def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
 
@@ -100,7 +104,7 @@ def _text(file: IO[bytes]) -> str:
 def _server() -> tuple[socket.socket, dict[str, str]]:
     """The socket of the process that commands are forked from, which ends with this one, and what it read at start."""
     ours, theirs = socket.socketpair()
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    environment = _outside()
     with theirs:
         command = [sys.executable, "-m", "tests.support.forked", str(theirs.fileno())]
         null = subprocess.DEVNULL
