@@ -30,8 +30,11 @@ NEEDS = {
     "spark": {"spark"},
 }
 """Marker -> the fixtures that make a test need it."""
-LONGEST_FIRST = ("spark", "broker", "docker", "jvm")
-"""What tests of several processes begin with, so that none is left alone with a long one at the end."""
+LONGEST_FIRST = ("spark", "kafka_cluster", "broker", "docker", "jvm")
+"""Markers and fixtures that tests of several processes begin with: none is left alone with a long one at the end.
+
+pytest-xdist gives each process neighbours: the first one has all of Spark and of the cluster, and starts them once.
+"""
 
 PURE_TESTS = os.environ.pop("PURE_TESTS", None)
 """File with the result of the tests without a broker, if `make test` ran them. A test's own run of pytest has none."""
@@ -89,7 +92,8 @@ def _file(item: pytest.Item) -> str:
 
 
 def _rank(item: pytest.Item) -> int:
-    needed = [place for place, marker in enumerate(LONGEST_FIRST) if item.get_closest_marker(marker)]
+    fixtures = getattr(item, "fixturenames", ())
+    needed = [n for n, name in enumerate(LONGEST_FIRST) if name in fixtures or item.get_closest_marker(name)]
     return min(needed, default=len(LONGEST_FIRST))
 
 

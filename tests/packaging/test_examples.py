@@ -14,6 +14,7 @@ from tests.support.programs import python
 
 
 @pytest.mark.broker
+@pytest.mark.release("test_readme.py and test_harness_page.py run the examples of the pages")
 def test_the_examples_pass_their_own_tests(kafka_broker: Broker, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     options = ["--kafka-backend=external", f"--kafka-bootstrap={kafka_broker.bootstrap}", "-W", "ignore", "-x"]

@@ -105,6 +105,7 @@ def lives(kafka_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 # long: the others are of the same kinds, and a group of each takes half a minute
+@pytest.mark.release("test_scenarios.py has members that join, leave and die")
 @pytest.mark.parametrize("assignor", [*SHORT, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
 def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Callable[[str], Life]) -> None:
     life = lives(assignor)

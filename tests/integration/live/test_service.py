@@ -168,6 +168,7 @@ def test_a_service_with_two_consumers_is_not_judged(kafka_broker: Broker, tmp_pa
     assert any("one member per process is judged" in reason for reason in result.verdict.unknown), result.verdict
 
 
+@pytest.mark.release("test_deployment.py has the grace, without a broker")
 def test_a_process_that_outlasts_the_grace_is_killed_and_told(kafka_broker: Broker, tmp_path: Path) -> None:
     """m2 takes no notice of SIGTERM. Its kill is a step of its own, which may last for its session."""
     deployment = orchestrated(SCENARIOS["roll"], surge=2, grace_s=6, replicas=2)

@@ -10,19 +10,19 @@ from kafka_assignors.integration.broker import Broker
 from tests.support.live.settings import CLIENTS, drawn, played
 
 pytestmark = [pytest.mark.broker, pytest.mark.source("kafka-python's, aiokafka's and librdkafka's configurations")]
-FURTHER = pytest.mark.release("kafka-python's service has drawn settings, too")
-MARKS = {("kafka-python", 15): (), ("confluent-kafka", 9): FURTHER, ("aiokafka", 17): FURTHER}
+SHORT = {("kafka-python", 15), ("confluent-kafka", 9), ("aiokafka", 17)}
 """Static members, and a cooperative group whose commits are not waited for."""
 
 
 @pytest.mark.parametrize(
     ("client", "seed"),
     [
-        pytest.param(client, seed, marks=MARKS.get((client, seed), pytest.mark.long))
+        pytest.param(client, seed, marks=() if (client, seed) in SHORT else pytest.mark.long)
         for client in CLIENTS
         for seed in range(20)
     ],
 )
+@pytest.mark.release("test_service_faults.py plays a sound service")
 def test_a_sound_service_is_true(client: str, seed: int, kafka_broker: Broker, tmp_path: Path) -> None:
     outcome = played(drawn(client, seed), kafka_broker, tmp_path)
 

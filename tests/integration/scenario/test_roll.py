@@ -28,6 +28,7 @@ def played(what: Scenario, broker: Broker, folder: Path) -> GroupResult:
     return result
 
 
+@pytest.mark.release("a deployment with a surge replaces members, too")
 def test_two_of_five_members_are_replaced_under_load(kafka_broker: Broker, tmp_path: Path) -> None:
     """What a deployment costs: the time without an owner, what records wait, and what moves."""
     what = scenario("roll")
