@@ -115,6 +115,7 @@ def settled(leader: JavaLeader, name: str, case: fuzz.Case, assignment: Assignme
 @pytest.mark.parametrize("groups", [100, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ASSIGNORS)
 @pytest.mark.source("apache/kafka 4.3.0, live")
+@pytest.mark.release("the golden vectors are answers of the same classes")
 def test_random_groups_are_assigned_as_java_assigns_them(name, groups, leader):
     seen, last, crowds = Counter[str](), FIRST + groups, FIRST + groups // 20
     for seed, size in [*product(range(FIRST, last), [""]), *product(range(FIRST, crowds), ["crowd"])]:

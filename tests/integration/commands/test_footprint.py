@@ -103,6 +103,7 @@ def test_topics_that_come_and_go_and_patterns_stay_in_the_run(unchanged: Broker,
         *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)),
     ],
 )
+@pytest.mark.release("a run that fails removes what it made")
 def test_an_interrupted_run_removes_what_it_made(
     how: signal.Signals, unchanged: Broker, started: list[subprocess.Popen[str]], tmp_path: Any
 ) -> None:

@@ -16,7 +16,7 @@ from kafka_assignors.integration.recording import run_folder
 from tests.support.places import ROOT
 from tests.support.programs import ran
 
-MANY = 24
+MANY = 12
 TAKE = """
 import json, sys
 from pathlib import Path

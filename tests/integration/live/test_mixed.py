@@ -186,6 +186,7 @@ def test_whoever_leads_places_as_predicted_and_moves_the_fewest(
 @pytest.mark.parametrize(
     "assignor", [*(pytest.param(name, marks=pytest.mark.long) for name in STATELESS), "cooperative-sticky"]
 )
+@pytest.mark.release("a member of Java's leads ours in the other test")
 def test_librdkafka_java_and_ours_share_a_group(
     assignor: str, kafka_broker: Broker, unjudged_group: MakeGroup, kafka_topic: MakeTopic, tmp_path: Path
 ) -> None:

@@ -244,6 +244,7 @@ def test_a_group_that_has_yet_to_begin_is_noted_and_counted_from_its_first_membe
 
 @pytest.mark.slow
 @pytest.mark.broker
+@pytest.mark.release("a group that begins later is counted above")
 def test_groups_that_begin_later_are_found_and_each_rebalance_counts_once(
     kafka_broker: Broker, kafka_topic: Callable[..., str], tmp_path: Path
 ) -> None:
