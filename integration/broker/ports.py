@@ -1,4 +1,4 @@
-"""Ports on 127.0.0.1."""
+"""Ports on 127.0.0.1: free ones are found, and held until a server listens there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topics of a running group: counted, created, grown, deleted. Also finds the node that coordinates the group."""
+"""A running group's topics: counted, created, grown, deleted; who leads a partition, who coordinates the group."""
 
 from __future__ import annotations
 

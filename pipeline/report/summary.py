@@ -1,4 +1,4 @@
-"""Summarize the written tables."""
+"""The page's figures: rows of each table, and what the tables say of each topic and group, as JSON values."""
 
 from __future__ import annotations
 

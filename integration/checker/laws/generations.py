@@ -1,4 +1,4 @@
-"""G1 to G3, O2, O3, A1: committed generations: the coordinator log alone, and against members and leader. Pure."""
+"""G1 to G3, O2, O3, A1: one generation after another, by the coordinator's log, members and the leader. Pure."""
 
 from __future__ import annotations
 

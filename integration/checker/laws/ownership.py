@@ -1,4 +1,4 @@
-"""O1, O4, R1, R2, R6, R7: ownership over time. Pure."""
+"""O1, O4, R1, R2, R6, R7: who owned a topic-partition when: two owners, gaps without one, hand-overs. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describes a witness event in words. Pure."""
+"""Describes witness events in the words of a message, with the first few of many names. Pure."""
 
 from __future__ import annotations
 
