@@ -43,20 +43,16 @@ class Streamed:
     """The output of a stream, and its limits.
 
     Args:
-        out: Folder or URI of the tables.
         checkpoint: Folder or URI of the offsets read so far. Delete both or neither: without the checkpoint records are
             counted twice, without `out` they are lost.
-        window: Length of the windows, in Spark's syntax.
-        max_records: Maximum records per batch.
-        allow_loss: Continue if records were deleted before they were read.
     """
 
-    out: str
+    out: str  # folder or URI of the tables
     checkpoint: str
-    window: str
-    max_records: int
+    window: str  # length of the windows, in Spark's syntax
+    max_records: int  # maximum records per batch
     run: str
-    allow_loss: bool = False
+    allow_loss: bool = False  # continue if records were deleted before they were read
 
 
 def follow(spark: SparkSession, bootstrap: str | Connection, topics: TopicSnapshot, to: Streamed) -> None:

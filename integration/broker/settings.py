@@ -23,14 +23,10 @@ class Route(NamedTuple):
 
     A client that bootstraps at `advertised` only learns `advertised` ports, so all of its connections pass the proxy. A
     client that bootstraps at the node's own port never meets the proxy.
-
-    Args:
-        advertised: The port that clients connect to, where a proxy listens. Without a proxy nobody listens there.
-        behind: Where the node listens.
     """
 
-    advertised: int
-    behind: int
+    advertised: int  # the port that clients connect to, where a proxy listens. Without a proxy nobody listens there.
+    behind: int  # where the node listens
 
 
 def broker_settings(  # each becomes a property

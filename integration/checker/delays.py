@@ -19,15 +19,10 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True)
 class Delays:
-    """The delays of the records that a group consumed.
+    """The delays of the records that a group consumed."""
 
-    Args:
-        at_ns: When each record was acknowledged, ascending.
-        ms: The delay of each in ms; 0 if a member had it before its producer knew.
-    """
-
-    at_ns: Sequence[int]
-    ms: Sequence[float]
+    at_ns: Sequence[int]  # when each record was acknowledged, ascending
+    ms: Sequence[float]  # the delay of each in ms; 0 if a member had it before its producer knew
 
     @classmethod
     def of(cls, record: GroupRecord, acked: Mapping[TopicPartition, Acked]) -> Delays:

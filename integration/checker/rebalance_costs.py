@@ -105,40 +105,32 @@ class Cost:
     """Cost of one named step, until the group is stable again. Times come from the members' own callbacks.
 
     Args:
-        name: Empty if the group became stable without a named step.
-        generation: Generation in which the group became stable.
-        generations: Distinct generations committed since the previous stable state. Rebalances and moves are theirs.
         ms: From the start of the step to the last member's adoption; None without a named step, or if the history
             does not have that time.
         stop_ms: Longest time that a subscribed topic-partition had no owner, without the time before its first owner.
-        downtime_ms: Sum of those times over all topic-partitions, in partition·ms.
         least, needless: Fewest moves needed, and needless moves; None if a rebalance doesn't tell (racks, an assignor
             by work).
-        returned: Needless revokes.
-        duplicates: Records read again; None: of a process only its connections were seen.
         asked: Whether only scenario actions changed the membership: not, for example, a session missed on a busy
             machine.
-        killed: Whether a member was killed, so that the stop contains its session timeout.
-        first: Whether the group was not stable before: its members start.
         from_ns, until_ns: When the step began, and when the group was stable, monotonic ns.
     """
 
     group: str
-    name: str
-    generation: int
-    generations: int
+    name: str  # empty if the group became stable without a named step
+    generation: int  # generation in which the group became stable
+    generations: int  # distinct generations committed since the previous stable state. Rebalances and moves are theirs.
     rebalances: int
     ms: float | None
     stop_ms: float
-    downtime_ms: float
+    downtime_ms: float  # sum of those times over all topic-partitions, in partition·ms
     moves: int
     least: int | None
     needless: int | None
-    returned: int
-    duplicates: int | None
+    returned: int  # needless revokes
+    duplicates: int | None  # records read again; None: of a process only its connections were seen
     asked: bool
-    killed: bool
-    first: bool
+    killed: bool  # whether a member was killed, so that the stop contains its session timeout
+    first: bool  # whether the group was not stable before: its members start
     from_ns: int
     until_ns: int
 

@@ -31,24 +31,16 @@ from kafka_assignors.history.events.bodies import BrokerAssignedBody
 
 @dataclass(frozen=True)
 class Current:
-    """What the coordinator's log says that one member has, from one record to its next.
+    """What the coordinator's log says that one member has, from one record to its next."""
 
-    Args:
-        event: The record. Without fields it removes the member.
-        assigned: Its current assignment; empty once it is removed.
-        revoking: Partitions that it has not yet acknowledged to have revoked.
-        removed: Whether the record removes it: it left, its session ended, or a static member is replaced.
-        converted: Whether it is removed because the coordinator converted the group to the classic protocol, with it.
-    """
-
-    event: Event[BrokerAssignedBody]
+    event: Event[BrokerAssignedBody]  # the record. Without fields it removes the member.
     member_id: str
     client_id: str
     epoch: int
-    assigned: frozenset[TopicPartition]
-    revoking: frozenset[TopicPartition]
-    removed: bool = False
-    converted: bool = False
+    assigned: frozenset[TopicPartition]  # its current assignment; empty once it is removed
+    revoking: frozenset[TopicPartition]  # partitions that it has not yet acknowledged to have revoked
+    removed: bool = False  # whether the record removes it: it left, its session ended, or a static member is replaced
+    converted: bool = False  # removed because the coordinator converted the group, and it, to the classic protocol
 
 
 @dataclass
@@ -58,14 +50,12 @@ class Reconciliation:
     Args:
         targets: The events that complete a target assignment, with the fields of a ``generation_committed`` (see
             `generation_in`).
-        currents: Every change of what a member has, in the order of the log.
-        unnamed: Ids of topics whose names the history doesn't have.
         in_classic: Member id -> the place in the log (seq) of its last classic generation.
     """
 
     targets: list[Event] = field(default_factory=list)
-    currents: list[Current] = field(default_factory=list)
-    unnamed: set[str] = field(default_factory=set)
+    currents: list[Current] = field(default_factory=list)  # every change of what a member has, in the order of the log
+    unnamed: set[str] = field(default_factory=set)  # ids of topics whose names the history doesn't have
     in_classic: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod

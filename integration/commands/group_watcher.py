@@ -45,31 +45,20 @@ class Ownership:
 
 @dataclass(frozen=True)
 class GroupView:
-    """A group at one moment.
-
-    Args:
-        members: Their client ids (member ids if members share one), idle members included.
-        silent: Members that commit nothing while their lag grows; None if that is unknown.
-        rebalances: Those since the view before, as `why` tells them.
-        log_read: Whether the coordinator's log is read; without it `rebalances` is empty.
-        polled: Causes of the changes between two descriptions of a group whose log may not be read.
-        unknown: What the user may not see, a sentence each: the group, whose `state` is then `UNKNOWN`, or some topics.
-        recorded: Members that record; None if the group isn't told by recordings.
-        hidden: Members of which nobody tells what they own.
-    """
+    """A group at one moment."""
 
     group: str
     state: str
     protocol: str
-    members: tuple[str, ...]
+    members: tuple[str, ...]  # their client ids (member ids if members share one), idle members included
     owned: tuple[Ownership, ...]
-    silent: tuple[Silent, ...] | None = ()
-    rebalances: tuple[Rebalance, ...] = ()
-    log_read: bool = False
-    polled: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    recorded: int | None = None
-    hidden: tuple[str, ...] = ()
+    silent: tuple[Silent, ...] | None = ()  # members that commit nothing while their lag grows; None if that is unknown
+    rebalances: tuple[Rebalance, ...] = ()  # those since the view before, as `why` tells them
+    log_read: bool = False  # whether the coordinator's log is read; without it `rebalances` is empty
+    polled: tuple[str, ...] = ()  # causes of the changes between two descriptions of a group whose log may not be read
+    unknown: tuple[str, ...] = ()  # sentences: that the user may not see the group (`state`: `UNKNOWN`), or some topics
+    recorded: int | None = None  # members that record; None if the group isn't told by recordings
+    hidden: tuple[str, ...] = ()  # members of which nobody tells what they own
 
     def as_json(self) -> dict[str, Any]:
         """The view as plain values; `kafka_assignors/operator/cli/schemas/watch.json` describes it."""

@@ -32,24 +32,16 @@ _SPAN = re.compile(r"(\d+)\.\.(\d+)")
 
 @dataclass(frozen=True)
 class SeedResult:
-    """Result of one seed.
-
-    Args:
-        broken: Law -> number of violations.
-        unknown: The first few reasons why the verdict is unknown.
-        seconds: Duration of the run and its judgement.
-        manifest: SHA-256 of the manifest of the judged history.
-        scenario: SHA-256 of the scenario that was played.
-    """
+    """Result of one seed."""
 
     seed: int
     value: bool | None
-    broken: Mapping[str, int]
-    unknown: Sequence[str]
-    seconds: float
+    broken: Mapping[str, int]  # law -> number of violations
+    unknown: Sequence[str]  # the first few reasons why the verdict is unknown
+    seconds: float  # duration of the run and its judgement
     folder: str
-    manifest: str
-    scenario: str
+    manifest: str  # SHA-256 of the manifest of the judged history
+    scenario: str  # SHA-256 of the scenario that was played
 
     def words(self) -> str:
         """One line of the summary."""

@@ -102,20 +102,14 @@ _WRITERS = ("member", "harness", "coordlog", "producer", "proxy")
 
 @dataclass
 class _File:
-    """What was read of one file.
-
-    Args:
-        events: Without its ``end``.
-        last: Its last readable event, which may be its ``end``.
-        sha256: Of all its bytes, in hex; None if it was not read to its end.
-    """
+    """What was read of one file."""
 
     name: str
-    events: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)  # without its ``end``
     facts: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    last: Event | None = None
-    sha256: str | None = None
+    last: Event | None = None  # its last readable event, which may be its ``end``
+    sha256: str | None = None  # of all its bytes, in hex; None if it was not read to its end
 
 
 def _load(path: Path, allowance: Allowance) -> _File:

@@ -39,25 +39,12 @@ from .config import BRIDGE, MemberConfig
 class MemberProcess(ABC):
     """A member process and the state that its history shows so far.
 
+    `topics` or `pattern` is its subscription. It owns partitions by its callbacks: they are removed as a revoke begins,
+    and added as an assigned callback ends.
+
     Args:
-        topics, pattern: Its subscription, one of the two.
-        owned: Partitions that it owns by its callbacks: removed as a revoke begins, added as an assigned callback ends.
-        assigned_in: The generation of its last assigned callback.
         revoked_in: The generation in which it gave something up after learning its assignment, so it must rejoin: it
             rebalances incrementally. An eager member gives up partitions before it joins.
-        adopted_ns: When it last adopted an assignment, or its assigned callback ended.
-        position: Topic-partition -> next offset to consume, for partitions that it holds and has consumed from.
-        view: Generation that it last assigned as leader, and the partition counts that it saw.
-        committed_ns: When a commit of its was last accepted.
-        answered_ns: When a commit of its was last accepted or refused.
-        started: Whether it has begun: from then on it obeys SIGTERM.
-        session_ms: Its session timeout, as it told; None: it did not.
-        stalled: Whether it has stopped polling, or stalls in its assign.
-        at_work: Whether it has consumed records that it hasn't begun to commit.
-        incomplete: Why its events are not all that it did; empty if they are.
-        begun_ns: When its process was started.
-        asked_ns: When it was asked to end; None: it was not.
-        grace_s: How long after that it was allowed to run; None: nobody limited it.
     """
 
     config: MemberConfig
@@ -65,24 +52,26 @@ class MemberProcess(ABC):
     generation: int = -1
     member_id: str | None = None
     owned: set[TopicPartition] = field(default_factory=set)
-    assigned_in: int = -2
+    assigned_in: int = -2  # the generation of its last assigned callback
     revoked_in: int = -2
-    adopted_ns: int = 0
-    position: dict[TopicPartition, int] = field(default_factory=dict)
-    view: tuple[int, Mapping[str, int]] | None = None
-    committed_ns: int = 0
-    answered_ns: int = 0
+    adopted_ns: int = 0  # when it last adopted an assignment, or its assigned callback ended
+    position: dict[TopicPartition, int] = field(
+        default_factory=dict
+    )  # next offset of what it has and has consumed from
+    view: tuple[int, Mapping[str, int]] | None = None  # what it last assigned as leader: generation, partition counts
+    committed_ns: int = 0  # when a commit of its was last accepted
+    answered_ns: int = 0  # when a commit of its was last accepted or refused
     last_error: str = ""
-    started: bool = False
-    session_ms: int | None = None
+    started: bool = False  # whether it has begun: from then on it obeys SIGTERM
+    session_ms: int | None = None  # its session timeout, as it told; None: it did not
     paused: bool = False
-    stalled: bool = False
-    at_work: bool = False
+    stalled: bool = False  # whether it has stopped polling, or stalls in its assign
+    at_work: bool = False  # whether it has consumed records that it hasn't begun to commit
     via: FaultProxy | None = None
-    incomplete: str = ""
-    begun_ns: int = field(default_factory=time.monotonic_ns)
-    asked_ns: int | None = None
-    grace_s: float | None = None
+    incomplete: str = ""  # why its events are not all that it did; empty if they are
+    begun_ns: int = field(default_factory=time.monotonic_ns)  # when its process was started
+    asked_ns: int | None = None  # when it was asked to end; None: it was not
+    grace_s: float | None = None  # how long after that it was allowed to run; None: nobody limited it
     program: ChildProgram = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

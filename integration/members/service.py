@@ -77,14 +77,12 @@ class Service:
     Args:
         command: Program and arguments. ``{bootstrap}``, ``{topic}``, ``{topics}`` (with commas), ``{group}`` and
             ``{replica}`` (the member's name) and ``{output}`` are replaced, also in `environment`.
-        environment: Variables beside those of this process.
-        exactly_once: Whether it promises exactly one output per record; else at least one.
         match: Tells the id of the record that an output is of; None: the output has it.
     """
 
     command: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    exactly_once: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables beside those of this process
+    exactly_once: bool = False  # whether it promises exactly one output per record; else at least one
     match: Callable[[Any], str | None] | None = None
 
     def takes(self, *names: str) -> bool:
@@ -114,17 +112,11 @@ class Service:
 
 @dataclass(frozen=True)
 class Asking:
-    """How a person asks for a service, for messages.
+    """How a person asks for a service, for messages."""
 
-    Args:
-        command: What has the command.
-        variable: What sets a variable; ``…`` stands for its value.
-        shared: Why a process may read only what the run makes, and join only its group.
-    """
-
-    command: str
-    variable: str
-    shared: str
+    command: str  # what has the command
+    variable: str  # what sets a variable; ``…`` stands for its value
+    shared: str  # why a process may read only what the run makes, and join only its group
 
     def adding(self, name: str) -> str:
         """The advice to pass a name in braces to the processes."""

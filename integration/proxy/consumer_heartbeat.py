@@ -23,27 +23,19 @@ _SIZE_BYTES = 4
 
 @dataclass(frozen=True)
 class ConsumerGroupHeartbeatRequest:
-    """What a member says. None: unchanged since its last request, or not given.
-
-    Args:
-        epoch: Its member epoch; see `JOIN`, `LEAVE`, `LEAVE_STATIC`.
-        rebalance_timeout_ms: -1: unchanged.
-        pattern: Regular expression to which it subscribes.
-        assignor: The broker's assignor that it wants.
-        owned: Partitions that it has.
-    """
+    """What a member says. None: unchanged since its last request, or not given."""
 
     max_version = 1
 
     group_id: str
     member_id: str
-    epoch: int
+    epoch: int  # its member epoch; see `JOIN`, `LEAVE`, `LEAVE_STATIC`
     instance_id: str | None
-    rebalance_timeout_ms: int
+    rebalance_timeout_ms: int  # -1: unchanged
     topics: tuple[str, ...] | None
-    pattern: str | None
-    assignor: str | None
-    owned: Partitions | None
+    pattern: str | None  # regular expression to which it subscribes
+    assignor: str | None  # the broker's assignor that it wants
+    owned: Partitions | None  # partitions that it has
 
     @classmethod
     def decode(cls, frame: bytes, version: int, **_: bool) -> ConsumerGroupHeartbeatRequest:
@@ -66,20 +58,15 @@ class ConsumerGroupHeartbeatRequest:
 
 @dataclass(frozen=True)
 class ConsumerGroupHeartbeatResponse:
-    """What the coordinator answers.
-
-    Args:
-        epoch: The member's epoch from now on.
-        assignment: The partitions that it may have; None: as before.
-    """
+    """What the coordinator answers."""
 
     max_version = 1
 
     error_code: int
     member_id: str | None
-    epoch: int
+    epoch: int  # the member's epoch from now on
     heartbeat_interval_ms: int
-    assignment: Partitions | None
+    assignment: Partitions | None  # the partitions that it may have; None: as before
 
     @classmethod
     def decode(cls, frame: bytes, version: int, **_: bool) -> ConsumerGroupHeartbeatResponse:  # noqa: ARG003 - all alike

@@ -101,24 +101,16 @@ Call = JoinCall | SyncCall | BeatCall | LeaveCall | CommitCall | EndCall | Consu
 
 @dataclass(frozen=True)
 class Reply:
-    """A broker's answer to a call.
-
-    Args:
-        error: Its error code; 0: none.
-        member_id, generation, protocol: Of a join. Of a KIP-848 member's heartbeat: its id, and its epoch from now on.
-        assignment: Of a sync.
-        errors: Of a commit, by topic-partition.
-        given: Of a KIP-848 member's heartbeat: the partitions that it may have; None: as before.
-    """
+    """A broker's answer to a call."""
 
     call: Call
-    error: int
-    member_id: str = ""
-    generation: int = -1
-    protocol: str = ""
-    assignment: bytes = b""
-    errors: Errors = field(default_factory=dict)
-    given: Partitions | None = None
+    error: int  # its error code; 0: none
+    member_id: str = ""  # of a join, or of a KIP-848 member's heartbeat
+    generation: int = -1  # of a join; of a KIP-848 member's heartbeat: its epoch from now on
+    protocol: str = ""  # of a join
+    assignment: bytes = b""  # of a sync
+    errors: Errors = field(default_factory=dict)  # of a commit, by topic-partition
+    given: Partitions | None = None  # of a KIP-848 member's heartbeat: the partitions that it may have; None: as before
 
 
 @dataclass(frozen=True)

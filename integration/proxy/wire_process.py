@@ -68,35 +68,24 @@ _AGAIN = frozenset({7, 14, 15, 16, 51})
 
 @dataclass
 class WireConsumer:
-    """One consumer of a process.
+    """One consumer of a process."""
 
-    Args:
-        number: Its number in the process, from 0.
-        connection: Where it last asked to join.
-        owned: Partitions that it was assigned and has not given up.
-        join, sync, beat: The last of these calls, while their answer counts.
-        out: Whether it knows, or says, that it is out of the group.
-        given: The last answer to a KIP-848 member that names topics of which no metadata have told.
-        left_ns: When it left the group; None: it has not, or has joined again.
-        last_ns: Time of its last row.
-    """
-
-    number: int
+    number: int  # its number in the process, from 0
     client_id: str | None
-    connection: int
+    connection: int  # where it last asked to join
     member_id: str = ""
     instance_id: str | None = None
     generation: int = -1
     protocol: str = ""
     topics: tuple[str, ...] = ()
-    owned: TopicPartitions = frozenset()
-    join: JoinCall | None = None
+    owned: TopicPartitions = frozenset()  # partitions that it was assigned and has not given up
+    join: JoinCall | None = None  # the last of these calls, while its answer counts; likewise the next two
     sync: SyncCall | None = None
     beat: ConsumerBeatCall | None = None
-    given: Reply | None = None
-    out: bool = False
-    left_ns: int | None = None
-    last_ns: int = 0
+    given: Reply | None = None  # the last answer to a KIP-848 member that names topics of which no metadata have told
+    out: bool = False  # whether it knows, or says, that it is out of the group
+    left_ns: int | None = None  # when it left the group; None: it has not, or has joined again
+    last_ns: int = 0  # time of its last row
     started: bool = False
 
     def row(self, at_ns: int, kind: str, **fields: Any) -> Row:

@@ -16,22 +16,14 @@ _NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Replica:
-    """One process of a group.
+    """One process of a group."""
 
-    Args:
-        name, incarnation: The member that it was.
-        start_s: From its start until it had its first assignment; None: it never got one.
-        stop_s: From the request to end until its end; None: it was not asked to while the scenario played.
-        grace_s: How long it was allowed to run after that request; None: as long as it likes.
-        killed: Whether it still ran then, and was killed.
-    """
-
-    name: str
+    name: str  # of the member that it was
     incarnation: int
-    start_s: float | None
-    stop_s: float | None
-    grace_s: float | None
-    killed: bool
+    start_s: float | None  # from its start until it had its first assignment; None: it never got one
+    stop_s: float | None  # from the request to end until its end; None: it was not asked to while the scenario played
+    grace_s: float | None  # how long it was allowed to run after that request; None: as long as it likes
+    killed: bool  # whether it still ran then, and was killed
 
     @property
     def label(self) -> str:

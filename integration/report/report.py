@@ -71,20 +71,17 @@ class StepRow:
     """A group that is stable again after a step.
 
     Args:
-        owned: member name -> topic -> ascending partition ids.
         moves: Partitions with another owner than before the step. The page and the tables show the moves of the step's
             rebalances instead, which the history tells.
-        seconds: From the first action of the step until every member had adopted its assignment.
-        mono_ns: When the step began.
     """
 
     name: str
     generation: int
     protocol: str
-    owned: Mapping[str, Mapping[str, Sequence[int]]]
+    owned: Mapping[str, Mapping[str, Sequence[int]]]  # member name -> topic -> ascending partition ids
     moves: int
-    seconds: float
-    mono_ns: int
+    seconds: float  # from the first action of the step until every member had adopted its assignment
+    mono_ns: int  # when the step began
 
     @property
     def loads(self) -> str:
@@ -238,12 +235,7 @@ class SparkResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All contents of the page.
-
-    Args:
-        no_spark: Why Spark has no result; "" if it has one, or none was asked for.
-        service: What became of the records, if the members are processes of a user's service.
-    """
+    """All contents of the page."""
 
     title: str
     subtitle: str
@@ -253,8 +245,8 @@ class Report:
     placement_verdict: Verdict | None = None
     groups: tuple[GroupResult, ...] = field(default_factory=tuple)
     spark: SparkResult | None = None
-    no_spark: str = ""
-    service: ServiceView | None = None
+    no_spark: str = ""  # why Spark has no result; "" if it has one, or none was asked for
+    service: ServiceView | None = None  # what became of the records, if the members are processes of a user's service
 
     @property
     def result(self) -> list[tuple[bool | None, str]]:

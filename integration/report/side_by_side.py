@@ -24,37 +24,24 @@ class Judged(Protocol):
 
 
 class Row(NamedTuple):
-    """One assignor in a scenario.
-
-    Args:
-        downtime_ms: Time without an owner, summed over partitions (partition·ms), in steps of the running group without
-            a kill.
-        stop_ms: The longest of these times.
-        delays_ms: `checker.delays.spread` of the records that were sent during these steps.
-        killed_ms: The same as `downtime_ms` in steps with a kill, which contain a session timeout; None: nobody was
-            killed.
-        generations: Of these steps and those with a kill, as are the next five; the group's start does not count.
-        moves: Partitions that went from one member to another.
-        least: The fewest moves that these rebalances need; None if a step doesn't tell it.
-        needless: Needless moves; None if a step doesn't tell them.
-        returned: Needless revokes: partitions that their member gave up and got back.
-        duplicates: Records read twice; None: what a process reads was not seen.
-    """
+    """One assignor in a scenario."""
 
     assignor: str
     title: str
     value: bool | None
-    downtime_ms: float
-    stop_ms: float
-    delays_ms: Mapping[str, float]
-    killed_ms: float | None
-    generations: int
+    downtime_ms: float  # partition·ms without an owner, in steps of the running group without a kill
+    stop_ms: float  # the longest of these times
+    delays_ms: Mapping[str, float]  # `checker.delays.spread` of the records that were sent during these steps
+    killed_ms: (
+        float | None
+    )  # the longest in steps with a kill, which contain a session timeout; None: nobody was killed
+    generations: int  # of these steps and those with a kill, as are the next five; the group's start does not count
     rebalances: int
-    moves: int
-    least: int | None
-    needless: int | None
-    returned: int
-    duplicates: int | None
+    moves: int  # partitions that went from one member to another
+    least: int | None  # the fewest moves that these rebalances need; None if a step doesn't tell it
+    needless: int | None  # needless moves; None if a step doesn't tell them
+    returned: int  # needless revokes: partitions that their member gave up and got back
+    duplicates: int | None  # records read twice; None: what a process reads was not seen
 
 
 def row_of(group: Judged) -> Row:

@@ -25,18 +25,12 @@ _POINT_S = 0.05
 
 @dataclass(frozen=True)
 class Bar:
-    """A time span in the row of one topic-partition.
+    """A time span in the row of one topic-partition."""
 
-    Args:
-        row: Index into `TimelineView.rows`.
-        member: The owner; for `SHARED` the owner that is not the zombie; empty for a gap or an overlap.
-        start_s, end_s: Seconds since the timeline's start.
-    """
-
-    row: int
+    row: int  # index into `TimelineView.rows`
     kind: str
-    member: str
-    start_s: float
+    member: str  # the owner; for `SHARED` the owner that is not the zombie; empty for a gap or an overlap
+    start_s: float  # since the timeline's start
     end_s: float
     title: str
 
@@ -53,27 +47,17 @@ class Mark:
 
 @dataclass(frozen=True)
 class TimelineView:
-    """The timeline of one group.
+    """The timeline of one group."""
 
-    Args:
-        rows: Topic-partitions, sorted; includes those that nobody ever owned.
-        bars: In drawing order; later bars cover earlier ones.
-        steps: Starts of named steps; labels are their numbers, from 1.
-        generations: Committed generations, or targets of the broker (KIP-848); labels are their numbers.
-        faults: Each with its target and duration.
-        downtime_ms: Time without an owner per row (`costs.gaps`).
-        records: Acknowledged records per row.
-    """
-
-    rows: tuple[TopicPartition, ...]
+    rows: tuple[TopicPartition, ...]  # topic-partitions, sorted; includes those that nobody ever owned
     seconds: float
     members: tuple[str, ...]
-    bars: tuple[Bar, ...]
-    steps: tuple[Mark, ...]
-    generations: tuple[Mark, ...]
-    faults: tuple[Mark, ...]
-    downtime_ms: tuple[float, ...]
-    records: tuple[int, ...]
+    bars: tuple[Bar, ...]  # in drawing order; later bars cover earlier ones
+    steps: tuple[Mark, ...]  # starts of named steps; labels are their numbers, from 1
+    generations: tuple[Mark, ...]  # committed generations, or targets of the broker (KIP-848); labels are their numbers
+    faults: tuple[Mark, ...]  # each with its target and duration
+    downtime_ms: tuple[float, ...]  # time without an owner per row (`costs.gaps`)
+    records: tuple[int, ...]  # acknowledged records per row
 
 
 def timeline_views(history: History) -> dict[str, TimelineView]:

@@ -41,25 +41,16 @@ class WorkBalance(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkView:
-    """Shares of one group's members.
+    """Shares of one group's members."""
 
-    Args:
-        members: Names, sorted: as in the `TimelineView`.
-        unit: What work is: weights that the members sent, or consumed records per second.
-        partitions: Owned partitions, without gaps in time.
-        work: Work of the owned partitions; with consumed records, one stretch per bucket.
-        generations: When a generation began, in seconds.
-        before, after: The first and the last rest with several members and every partition owned; None: there is none.
-    """
-
-    members: tuple[str, ...]
+    members: tuple[str, ...]  # names, sorted: as in the `TimelineView`
     seconds: float
-    unit: str
-    partitions: tuple[Stretch, ...]
-    work: tuple[Stretch, ...]
-    generations: tuple[float, ...]
-    before: WorkBalance | None
-    after: WorkBalance | None
+    unit: str  # what work is: weights that the members sent, or consumed records per second
+    partitions: tuple[Stretch, ...]  # owned partitions, without gaps in time
+    work: tuple[Stretch, ...]  # work of the owned partitions; with consumed records, one stretch per bucket
+    generations: tuple[float, ...]  # when a generation began, in seconds
+    before: WorkBalance | None  # in the first rest with several members and every partition owned; None: there is none
+    after: WorkBalance | None  # in the last such rest
 
 
 def work_views(history: History) -> dict[str, WorkView]:

@@ -34,18 +34,13 @@ OnStep = Callable[[str, Stable], None]
 
 @dataclass(frozen=True)
 class ScenarioRun:
-    """A scenario that was run, with the topic names on the broker. Its history is kept and not judged yet.
-
-    Args:
-        steps: Name of each completed step, and the stable group after it.
-        gave_up: Why the run ended early; empty if it completed.
-    """
+    """A scenario that was run, with the topic names on the broker. Its history is kept and not judged yet."""
 
     scenario: Scenario
     group: str
     folder: Path
-    steps: tuple[tuple[str, Stable], ...]
-    gave_up: str = ""
+    steps: tuple[tuple[str, Stable], ...]  # name of each completed step, and the stable group after it
+    gave_up: str = ""  # why the run ended early; empty if it completed
 
 
 def run_scenario(  # options of one run, given by name
@@ -160,13 +155,7 @@ def require_fit(scenario: Scenario, broker: Broker) -> None:
 
 @dataclass
 class _Stage:
-    """Everything that a scenario's actions act on.
-
-    Args:
-        passing: Network faults of this step that end on their own.
-        name: Of this step, with the members that were killed because they outlasted a grace.
-        session_ms: How long the group may take to notice such a kill; 0 without one.
-    """
+    """Everything that a scenario's actions act on."""
 
     scenario: Scenario
     members: MemberGroup
@@ -176,9 +165,9 @@ class _Stage:
     service: Service | None = None
     tap: WireTap | None = None
     sender: Sender | None = None
-    passing: list[Applied] = field(default_factory=list)
-    name: str = ""
-    session_ms: int = 0
+    passing: list[Applied] = field(default_factory=list)  # network faults of this step that end on their own
+    name: str = ""  # of this step, with the members that were killed because they outlasted a grace
+    session_ms: int = 0  # how long the group may take to notice such a kill; 0 without one
 
     def take(self, step: Step) -> tuple[str, Stable]:
         """Perform a step and wait until the group is stable. Return the step's name and the group."""

@@ -13,22 +13,14 @@ from ..errors import NotAgreed
 
 @dataclass(frozen=True)
 class Intent:
-    """What a run is about to make on a broker.
-
-    Args:
-        prefix: Prefix of all names.
-        topics: topic -> partition count; removed at the end.
-        groups: Group ids; removed at the end.
-        records: Number of records sent, in words; empty: none.
-        lasting: Topic that stays, with the run's history; None: none.
-    """
+    """What a run is about to make on a broker."""
 
     bootstrap: str
-    prefix: str
-    topics: Mapping[str, int]
-    groups: Collection[str]
-    records: str
-    lasting: str | None = None
+    prefix: str  # prefix of all names
+    topics: Mapping[str, int]  # topic -> partition count; removed at the end
+    groups: Collection[str]  # group ids; removed at the end
+    records: str  # number of records sent, in words; empty: none
+    lasting: str | None = None  # topic that stays, with the run's history; None: none
 
     def __str__(self) -> str:
         topics = (f"{self._short(topic)} ({_partitions(count)})" for topic, count in sorted(self.topics.items()))

@@ -39,32 +39,25 @@ class Replayable:
     """One rebalance of `history.rebalances`, and what a replay of its assignment needs.
 
     Args:
-        number: Its number within the group, from 0.
-        outcome: What happened in it, without its causes: they are in `trigger`.
-        trigger: The difference from the rebalance before; see `schema.REBALANCES`.
-        begin_ns: Time at which its first generation was committed; monotonic, ns.
         members: (member id, holder, subscription); the subscription is None if its bytes are invalid.
-        partitions: topic -> partition count as the leader saw it; None if no event has it.
         racks, leaders: topic -> per partition its replicas' racks, its leader's rack as the leader saw them; empty if
             unknown.
-        owners: The assignment of the last generation.
-        assign_us: Longest time that the leader took to assign, µs; None if its leader does not report it.
         gone: holder -> why it is not in this rebalance but in the one before, as in `schema.REBALANCES`.
     """
 
     run: str
     group: str
-    number: int
-    outcome: history.Rebalance
-    trigger: str
-    begin_ns: int
+    number: int  # its number within the group, from 0
+    outcome: history.Rebalance  # what happened in it, without its causes: they are in `trigger`
+    trigger: str  # the difference from the rebalance before; see `schema.REBALANCES`
+    begin_ns: int  # time at which its first generation was committed; monotonic, ns
     protocol: str
     members: tuple[tuple[str, str, Subscription | None], ...]
-    partitions: Mapping[str, int] | None
+    partitions: Mapping[str, int] | None  # topic -> partition count as the leader saw it; None if no event has it
     racks: Mapping[str, Sequence[Sequence[str]]]
     leaders: Mapping[str, Sequence[str | None]]
-    owners: Owners
-    assign_us: int | None
+    owners: Owners  # the assignment of the last generation
+    assign_us: int | None  # longest time that the leader took to assign, µs; None if its leader does not report it
     gone: Mapping[str, str] = field(default_factory=dict)
 
     @property

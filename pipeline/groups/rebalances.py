@@ -167,23 +167,15 @@ def _exists(tp: TopicPartition, rebalance: Replayable) -> bool:
 
 @dataclass(frozen=True)
 class Begun:
-    """The intervals of a group that begin at the same instant; times in ms, None as in `schema.GROUP_TIMELINE`.
-
-    Args:
-        source: callback or coordlog.
-        stop_ms: The longest gap.
-        at_least_ms, at_most_ms: The longest lower, and the longest upper bound of a gap.
-        unbounded: Whether a gap has no upper bound.
-        downtime_ms: Sum of the gaps.
-    """
+    """The intervals of a group that begin at the same instant; times in ms, None as in `schema.GROUP_TIMELINE`."""
 
     start_ns: int
-    source: str
-    stop_ms: float | None
-    at_least_ms: float | None
-    at_most_ms: float | None
-    unbounded: bool
-    downtime_ms: float | None
+    source: str  # callback or coordlog
+    stop_ms: float | None  # the longest gap
+    at_least_ms: float | None  # the longest lower bound of a gap
+    at_most_ms: float | None  # the longest upper bound
+    unbounded: bool  # whether a gap has no upper bound
+    downtime_ms: float | None  # sum of the gaps
 
 
 def begun(timeline: DataFrame) -> dict[tuple[str, str], list[Begun]]:

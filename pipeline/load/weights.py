@@ -44,20 +44,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Measured:
-    """The load of some topics over one period.
+    """The load of some topics over one period."""
 
-    Args:
-        unit: One of `COUNTED`.
-        observed_from, observed_to: Times of the first and the last record; None if there is none.
-        rates: topic -> rate per partition (index = partition); 0 without records.
-        samples: topic -> records per partition.
-    """
-
-    unit: str
-    observed_from: datetime | None
-    observed_to: datetime | None
-    rates: Mapping[str, tuple[float, ...]]
-    samples: Mapping[str, tuple[int, ...]]
+    unit: str  # one of `COUNTED`
+    observed_from: datetime | None  # time of the first record; None if there is none
+    observed_to: datetime | None  # time of the last
+    rates: Mapping[str, tuple[float, ...]]  # topic -> rate per partition (index = partition); 0 without records
+    samples: Mapping[str, tuple[int, ...]]  # topic -> records per partition
 
     @property
     def loads(self) -> dict[TopicPartition, float]:

@@ -51,22 +51,14 @@ Adopted = tuple[Event[GenerationBody], frozenset[TopicPartition]]
 
 @dataclass(frozen=True)
 class Quiet:
-    """A time in which nothing happened to a group, longer than any pending change may take.
+    """A time in which nothing happened to a group, longer than any pending change may take."""
 
-    Args:
-        begin_ns, end_ns: From one trigger to the next, or to the group's last event.
-        bound_ms: How long a pending change may take.
-        began: The trigger; None at the start of the history.
-        alive: Running processes that were not fenced -> their ``start``.
-        gone: Processes that ended, were killed or are paused -> the event that records it.
-    """
-
-    begin_ns: int
-    end_ns: int
-    bound_ms: int
-    began: Event | None
-    alive: Mapping[Process, Event[StartBody]]
-    gone: Mapping[Process, Event]
+    begin_ns: int  # at a trigger
+    end_ns: int  # at the next one, or at the group's last event
+    bound_ms: int  # how long a pending change may take
+    began: Event | None  # the trigger; None at the start of the history
+    alive: Mapping[Process, Event[StartBody]]  # running processes that were not fenced -> their ``start``
+    gone: Mapping[Process, Event]  # processes that ended, were killed or are paused -> the event that records it
 
 
 def progress(record: GroupRecord, findings: Findings) -> None:

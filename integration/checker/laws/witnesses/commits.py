@@ -39,19 +39,14 @@ _TWICE = "a fault of the network or of a broker may have made a client send a co
 
 @dataclass(eq=False)
 class _ReportedCommit:
-    """A member's commit of one topic-partition, as it tells it.
-
-    Args:
-        from_ns, until_ns: When the log may have taken it.
-        end: Its answer; None if there was none.
-    """
+    """A member's commit of one topic-partition, as it tells it."""
 
     process: Process
     offset: int
-    from_ns: int
-    until_ns: int
+    from_ns: int  # when the log may have taken it at the earliest
+    until_ns: int  # and at the latest
     begin: Event[CommitBody]
-    end: Event[CommitBody] | None
+    end: Event[CommitBody] | None  # its answer; None if there was none
 
     @property
     def accepted(self) -> bool:
