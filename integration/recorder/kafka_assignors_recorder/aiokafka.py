@@ -59,9 +59,8 @@ def _completing(
     yield
 
 
-def _committing(member: RecordedMember, _: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
-    """The client sends a commit."""
-    return committing(member, offsets)
+def _committing(member: RecordedMember, coordinator: Any, assignment: Any, offsets: Any) -> Steps:  # noqa: ARG001 - the client's names
+    return committing(member, coordinator, offsets)
 
 
 def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
@@ -73,10 +72,8 @@ def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
 
 def _unsubscribing(member: RecordedMember, consumer: Any, *refused: Any, **too: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
-    before = set(consumer._subscription.assigned_partitions())
-    if refused or too or not before or not consumer._subscription.partitions_auto_assigned():
-        return
-    yield from giving_up(member, "revoke", before)
+    if not (refused or too) and consumer._subscription.partitions_auto_assigned():
+        yield from giving_up(member, "revoke", set(consumer._subscription.assigned_partitions()))
 
 
 def _seeking(member: RecordedMember, *_: Any, **__: Any) -> Steps:
@@ -92,7 +89,7 @@ def _seeking_to(member: RecordedMember, _: Any, tp: Any, offset: Any) -> Steps:
 
 
 def _sent(offsets: Any, group_id: Any) -> Sent:
-    """What a producer is given: offsets, with metadata or without."""
+    """Offsets are given with metadata or without."""
     rows = [(tp.topic, tp.partition, at if isinstance(at, int) else at[0]) for tp, at in offsets.items()]
     return group_id, "", rows
 

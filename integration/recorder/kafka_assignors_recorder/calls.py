@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 
 class Course:
-    """The recording of one call of a method.
+    """The recording of one call of a method, which runs inside the block.
 
-    Args:
-        member: The member that makes the call; None if the consumer is not in the group.
-        steps: Makes `Steps` from the member, the subject and the arguments.
-        subject, given, named: The coordinator or consumer, and the arguments of its method.
+    `steps` makes `Steps` from the member, the subject (coordinator or consumer) and the arguments. Without a member the
+    consumer is not in the group.
     """
 
     def __init__(self, member: RecordedMember | None, steps: Any, subject: Any, given: Any, named: Any) -> None:
@@ -40,8 +38,10 @@ class Course:
             return running
         return None
 
-    def end(self, error: BaseException | None = None) -> None:
-        """The method has returned, or raised an error."""
+    def __enter__(self) -> None:
+        """The method is called."""
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
         if self._member is not None and self._running is not None:
             self._member.guarded(self._finish, self._running, error)
 
@@ -56,14 +56,8 @@ def recorded(original: Any, steps: Any, member_of: Callable[[Any], Any]) -> Any:
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        course = Course(member_of(self), steps, self, args, kwargs)
-        try:
-            answer = original(self, *args, **kwargs)
-        except BaseException as error:
-            course.end(error)
-            raise
-        course.end()
-        return answer
+        with Course(member_of(self), steps, self, args, kwargs):
+            return original(self, *args, **kwargs)
 
     return method
 
@@ -73,14 +67,8 @@ def recorded_async(original: Any, steps: Any, member_of: Callable[[Any], Any]) -
 
     @functools.wraps(original)
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        course = Course(member_of(self), steps, self, args, kwargs)
-        try:
-            answer = await original(self, *args, **kwargs)
-        except BaseException as error:
-            course.end(error)
-            raise
-        course.end()
-        return answer
+        with Course(member_of(self), steps, self, args, kwargs):
+            return await original(self, *args, **kwargs)
 
     return method
 

@@ -116,13 +116,7 @@ class _Life:
 
 
 class _Group:
-    """What a consumer in the group does.
-
-    Args:
-        file: Where the events go.
-        settings: Its configuration.
-        plain: Whether it is no subclass of the service's or the client's, which may replace keys and values.
-    """
+    """What a consumer in the group does; a `plain` one is no subclass, which may replace keys and values."""
 
     def __init__(self, file: File, settings: Any, *, plain: bool) -> None:
         self.member = RecordedMember(file, _CLIENT, lambda: self._member_id, self.runs)
@@ -139,7 +133,6 @@ class _Group:
         threading.Thread(target=self._write_soon, name="kafka-assignors recorder", daemon=True).start()
 
     def _write_soon(self) -> None:
-        """Write the records that wait, as long as the consumer is there."""
         while self.waiting.wait() and not self._over.wait(_LATEST_S):
             self.waiting.clear()
             self.is_awake = False  # before it writes: what comes then wakes it again
@@ -163,7 +156,6 @@ class _Group:
         self._stored.update({(topic, partition): offset for topic, partition, offset in offsets})
 
     def start(self, topics: Iterable[str]) -> None:
-        """The consumer subscribes."""
         names = list(topics)
         patterns = [name for name in names if name.startswith("^")]
         more: dict[str, Any] = {"pattern": patterns[0]} if len(patterns) == len(names) == 1 else {}
@@ -182,13 +174,11 @@ class _Group:
         )  # fmt: skip
 
     def close(self) -> None:
-        """The consumer is closed."""
         if not self._closed:
             self._closed = True
             self.member.tell("stop")
 
     def begin(self, name: str, consumer: Any, partitions: Any) -> None:
-        """A rebalance callback begins."""
         generation = self._learn(consumer)
         if name == "assigned":
             self._owned |= partitions
@@ -224,10 +214,7 @@ class _Group:
         """The service commits; of an asynchronous commit, a callback tells the outcome.
 
         One that names nothing commits what is stored as the client sends it. The client tells what that was as it is
-        answered, or as the service polls again: a process may be killed before.
-
-        Returns:
-            What it has begun to commit, as far as it is known.
+        answered, or as the service polls again: a process may be killed before. Returns what is known of it.
         """
         if offsets:
             self._named.append(offsets)
@@ -261,12 +248,7 @@ class _Group:
             self.member.commit("fail", begun, error=f"{type(error).__name__}: {error}")
 
     def committed(self, partitions: Any, error: Any = None) -> None:
-        """The outcome of a commit: partitions with their offsets, and each with its error.
-
-        Args:
-            partitions: What the client tells.
-            error: The commit's own.
-        """
+        """The outcome of a commit: what the client tells, partitions with offset and error; `error` is the commit's."""
         rows = [tp for tp in partitions or () if tp.offset >= 0]
         places = frozenset((tp.topic, tp.partition, tp.offset) for tp in rows)
         if places:
@@ -348,14 +330,10 @@ def _subscribes(args: Any, kwargs: Any) -> dict[str, Any] | None:
 
 
 class _Recording:
-    """Stands before the client's Consumer, and records what passes between it and the service.
-
-    Attributes:
-        place: Where the events go, and the group whose members are recorded.
-    """
+    """Stands before the client's Consumer, and records what passes between it and the service."""
 
     __slots__ = ()  # the client's own takes no attributes
-    place: Any = None
+    place: Any = None  # where the events go, and the group whose members are recorded
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         try:
@@ -513,7 +491,6 @@ def _sought(member: RecordedMember, partition: Any) -> None:
 
 
 def _sent(positions: Any, group_metadata: Any, timeout: Any = None) -> Sent:  # noqa: ARG001 - the client's names
-    """What a producer is given."""
     _, group, member_id = _metadata(bytes(group_metadata))
     return group, member_id, [(tp.topic, tp.partition, tp.offset) for tp in positions if tp.offset >= 0]
 

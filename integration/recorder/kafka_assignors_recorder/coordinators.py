@@ -27,9 +27,9 @@ def of_consumer(consumer: Any) -> Any:
     return of_coordinator(getattr(consumer, "_coordinator", None))
 
 
-def committing(member: RecordedMember, offsets: Any) -> Steps:
+def committing(member: RecordedMember, _: Any, offsets: Any, *__: Any, **___: Any) -> Steps:
     """The client sends a commit: topic-partition -> what has its offset."""
-    committed = [(tp.topic, tp.partition, place.offset) for tp, place in offsets.items()]
+    committed = [(tp.topic, tp.partition, place.offset) for tp, place in (offsets or {}).items()]
     if not committed:
         return
     member.commit("begin", committed)
@@ -51,16 +51,10 @@ def giving_up(member: RecordedMember, name: str, partitions: Any) -> Steps:
 
 
 def wrap_class(cls: Any, client: str, steps_of: Any, made: Callable[[Any], RecordedMember | None]) -> None:
-    """Wrap a coordinator's class.
+    """Wrap a coordinator's class; AttributeError if it is of another version of the client.
 
-    Args:
-        cls: The class.
-        client: Its package.
-        steps_of: Method -> its `Steps`; all are coroutines.
-        made: Makes the member of a new coordinator; None if it is not in the group.
-
-    Raises:
-        AttributeError: It is of another version.
+    `steps_of` has each method's `Steps`; all are coroutines. `made` makes the member of a new coordinator; None if it
+    is not in the group.
     """
     require(cls, steps_of, client)
     original = cls.__init__

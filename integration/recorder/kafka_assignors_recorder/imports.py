@@ -22,7 +22,6 @@ class _Loader:
         return getattr(self._original, name)
 
     def create_module(self, spec: Any) -> Any:
-        """Create the module by its own loader."""
         return self._original.create_module(spec)
 
     def exec_module(self, module: Any) -> None:

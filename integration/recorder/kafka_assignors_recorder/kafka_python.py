@@ -69,40 +69,30 @@ def _completing(
 
 def _closing(member: RecordedMember, coordinator: Any, *_: Any, **__: Any) -> Steps:
     """A member gives up its partitions to leave."""
-    before = _owned(coordinator)
-    if not before or not _silent(coordinator) or not coordinator._subscription.partitions_auto_assigned():
-        return
-    yield from giving_up(member, "lost" if coordinator._generation.is_lost() else "revoke", before)
+    if _silent(coordinator):
+        yield from _leaving(member, coordinator)
 
 
 def _calling(member: RecordedMember, _: Any, method_name: Any, arg: Any) -> Steps:
     """The client calls the service's rebalance listener."""
     name = _CALLBACKS.get(method_name)
-    if name is None:
-        return
-    partitions = set(arg)  # the service may change it
-    member.callback(name, "begin", partitions)
-    yield
-    member.callback(name, "end", partitions)
-
-
-def _committing(member: RecordedMember, _: Any, offsets: Any) -> Steps:
-    """The client sends a commit."""
-    return committing(member, offsets or {})
-
-
-def _committing_beside(member: RecordedMember, _: Any, offsets: Any, *__: Any, **___: Any) -> Steps:
-    """The guard of `kafka_assignors` sends a commit during a rebalance, on a connection of its own."""
-    return committing(member, offsets)
+    if name is not None:
+        partitions = set(arg)  # the service may change it
+        member.callback(name, "begin", partitions)
+        yield
+        member.callback(name, "end", partitions)
 
 
 def _unsubscribing(member: RecordedMember, consumer: Any, *refused: Any, **too: Any) -> Steps:
     """A member gives up its partitions and leaves, and the client calls no listener."""
-    coordinator = consumer._coordinator
-    before = _owned(coordinator)
-    if refused or too or not before or not coordinator._subscription.partitions_auto_assigned():
-        return
-    yield from giving_up(member, "lost" if coordinator._generation.is_lost() else "revoke", before)
+    if not (refused or too):
+        yield from _leaving(member, consumer._coordinator)
+
+
+def _leaving(member: RecordedMember, coordinator: Any) -> Steps:
+    if coordinator._subscription.partitions_auto_assigned():
+        how = "lost" if coordinator._generation.is_lost() else "revoke"
+        yield from giving_up(member, how, _owned(coordinator))
 
 
 def _stopping(member: RecordedMember, consumer: Any, *_: Any, **__: Any) -> Steps:
@@ -122,7 +112,7 @@ def _seeking(member: RecordedMember, _: Any, partition: Any, offset: Any) -> Ste
 
 
 def _sent(offsets: Any, group_metadata: Any) -> Sent:
-    """What a producer is given; the group alone, or what a consumer tells of its membership."""
+    """The group alone is given, or what a consumer tells of its membership."""
     rows = [(tp.topic, tp.partition, place.offset) for tp, place in offsets.items()]
     if isinstance(group_metadata, str):
         return group_metadata, "", rows
@@ -150,7 +140,7 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
         "_on_join_complete_async": functools.partial(_completing, module.ConsumerProtocolAssignment.decode),
         "_on_close_prepare_async": _closing,
         "_invoke_rebalance_listener_async": _calling,
-        "_send_offset_commit_request": _committing,
+        "_send_offset_commit_request": committing,
     }
     wrap_class(
         cls, _CLIENT, steps_of,
@@ -159,9 +149,9 @@ def wrap_coordinator(file: File, group: str, module: Any) -> None:
 
 
 def wrap_guard(module: Any) -> None:
-    """Wrap the commits that `kafka_assignors` sends for kafka-python's coordinator."""
+    """Wrap the commits of `kafka_assignors`'s guard, which it sends during a rebalance on a connection of its own."""
     require(module, ("commit_beside",), "kafka_assignors")
-    module.commit_beside = recorded_async(module.commit_beside, _committing_beside, of_coordinator)
+    module.commit_beside = recorded_async(module.commit_beside, committing, of_coordinator)
 
 
 def wrap_consumer(module: Any) -> None:

@@ -53,11 +53,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 class File:
-    """The file of one process. A forked process gets its own file, because both would write to one.
-
-    Attributes:
-        aborted: Whether the last transaction of a producer that ended was aborted.
-    """
+    """The file of one process. A forked process gets its own file, because both would write to one."""
 
     def __init__(self, prefix: str, log: str | None = None) -> None:
         self._prefix, self._log, self._pid, self._fd = prefix, log, 0, -1
@@ -65,7 +61,7 @@ class File:
         self._torn = False
         self._numbers, self._transactions = itertools.count(), itertools.count(1)
         self._members: Any = weakref.WeakSet()
-        self.aborted = False
+        self.aborted = False  # whether the last transaction of a producer that ended was
         self._renew()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
@@ -125,15 +121,8 @@ class File:
 class RecordedMember:
     """What a consumer in the group does, as events.
 
-    Args:
-        file: Where the events go.
-        client: The client's package.
-        read_id: Returns the member id, "" without one. It must not keep the client's objects alive.
-        runs: Makes the runs of pending records, as `runs_of` does.
-        pending: Records that were handed out one by one and are not written yet.
-        limit: The number of pending records at which `check` is called.
-        generation: The generation that was adopted last.
-        number: Of the consumer in its process.
+    `read_id` returns the member id, "" without one; it must not keep the client's objects alive. `runs` makes the runs
+    of pending records, as `runs_of` does. `number` is the consumer's in its process.
     """
 
     def __init__(
@@ -142,14 +131,14 @@ class RecordedMember:
         self._file, self._client, self._read_id, self._runs = file, client, read_id, runs or runs_of
         self.number, self._pid = file.add(self), os.getpid()
         self._home = self._pid
-        self.generation, self._member_id, self._instance_id = -1, "", ""
+        self.generation, self._member_id, self._instance_id = -1, "", ""  # the generation that was adopted last
         self._started = self._failed = False
         self._given_up: set[Any] = set()
         self._accepted: dict[Any, Any] = {}  # (topic, partition) -> offset, since it was assigned
-        self.pending: Any = []
+        self.pending: Any = []  # records that were handed out one by one and are not written yet
         self._condensed: list[dict[str, Any]] = []
         self._last_runs: dict[Any, dict[str, Any]] = {}
-        self.limit = self._step = 1
+        self.limit = self._step = 1  # at so many pending records `check` is called
         self._checked_ns = self._flushed_ns = 0
 
     @property
@@ -164,11 +153,7 @@ class RecordedMember:
         return self._started and self._home == os.getpid()
 
     def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
-        """Do a step of the recorder. If the step fails, the recorder stops, and the service goes on.
-
-        Returns:
-            What the step returns; None if it failed, or the recorder has stopped.
-        """
+        """Do a step of the recorder, and return its answer. If it fails (None), the recorder stops, not the service."""
         try:
             return None if self._failed else step(*given, **named)
         except Exception as error:
@@ -201,13 +186,8 @@ class RecordedMember:
     ) -> None:
         """Tell the subscription and settings once, before the first join.
 
-        Args:
-            topics: Names; none with a pattern.
-            assignors: Protocol names.
-            given: The assignors as ``CLIENT:NAME``.
-            settings: The client's configuration, of which `SETTINGS` are told.
-            instance_id: That of a static member; nothing without one.
-            more: Further fields of its configuration.
+        `topics` are names, none with a pattern; `assignors` protocol names, `given` the same as ``CLIENT:NAME``; of
+        `settings`, the client's configuration, `SETTINGS` are told, and the fields in `more`.
         """
         if self._started:
             return
@@ -235,13 +215,10 @@ class RecordedMember:
         return {tp for tp in partitions if (tp[0], tp[1]) not in self._given_up}
 
     def commit(self, edge: str, offsets: Any, **more: Any) -> None:
-        """A commit begins, is accepted or is refused.
+        """A commit begins, is accepted or is refused (`edge`: ``begin``, ``ok``, ``fail``).
 
-        Args:
-            edge: ``begin``, ``ok`` or ``fail``.
-            offsets: (topic, partition, offset) of each partition.
-            more: Why it is refused (``error``), the number of its ``transaction``, and whether what is committed was
-                chosen ``by_client``.
+        `offsets` are (topic, partition, offset). `more`: why it is refused (``error``), the number of its
+        ``transaction``, and whether what is committed was chosen ``by_client``.
         """
         if edge == "ok":
             self._accepted.update(((topic, number), offset) for topic, number, offset in offsets)

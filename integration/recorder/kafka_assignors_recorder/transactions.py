@@ -34,13 +34,11 @@ class _SentOffsets:
         self.waits = False
 
     def begin(self) -> None:
-        """It begins, or is tried again."""
         if not self.waits:
             self.waits = True
             self._tell("begin")
 
     def end(self, error: str | None = None) -> None:
-        """It is accepted, or refused."""
         if self.waits:
             self.waits = False
             self._tell("ok") if error is None else self._tell("fail", error=error)
@@ -50,12 +48,7 @@ class _SentOffsets:
 
 
 class Transactions:
-    """Those of one producer, one after the other.
-
-    Args:
-        file: The process's, whose members the offsets may be of.
-        group: The group whose offsets are recorded.
-    """
+    """Those of one producer, one after the other: `file` has the members of the `group` whose offsets are recorded."""
 
     def __init__(self, file: File, group: str) -> None:
         self._file, self._group = file, group
@@ -63,11 +56,7 @@ class Transactions:
         self._commits: list[_SentOffsets] = []
 
     def guarded(self, step: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
-        """Do a step of the recorder. If the step fails, commits are unknown: the member's recording ends.
-
-        Returns:
-            What the step returns; None if it failed, or one before it has.
-        """
+        """Do a step of the recorder, as `RecordedMember.guarded`; if one fails, the member's recording ends, too."""
         try:
             return None if self._failed else step(*given, **named)
         except Exception as error:
@@ -122,13 +111,11 @@ def _text(error: BaseException) -> str:
 
 
 def _beginning(transactions: Transactions, *_: Any, **__: Any) -> Steps:
-    """The service begins a transaction."""
     if (yield) is None:
         transactions.begin()
 
 
 def _sending(read: Callable[..., Sent], transactions: Transactions, _: Any, *given: Any, **named: Any) -> Steps:
-    """The service gives the producer offsets."""
     unread, commit = None, None
     try:
         sent = read(*given, **named)
@@ -145,13 +132,11 @@ def _sending(read: Callable[..., Sent], transactions: Transactions, _: Any, *giv
 
 
 def _committing(transactions: Transactions, *_: Any, **__: Any) -> Steps:
-    """The service commits a transaction."""
     transactions.commit()
     transactions.committed((yield))
 
 
 def _aborting(transactions: Transactions, *_: Any, **__: Any) -> Steps:
-    """The service aborts a transaction."""
     if (yield) is None:
         transactions.aborted()
 
@@ -159,12 +144,8 @@ def _aborting(transactions: Transactions, *_: Any, **__: Any) -> Steps:
 def wrapped(cls: Any, file: File, group: str, read: Callable[..., Sent], wrap: Callable[..., Any]) -> dict[str, Any]:
     """The methods of a producer's class, wrapped; none if its client has no transactions.
 
-    Args:
-        cls: The class.
-        file: Where the events go.
-        group: The group whose offsets are recorded.
-        read: Reads the arguments of ``send_offsets_to_transaction``.
-        wrap: `calls.recorded`, or its twin for coroutines.
+    `read` reads the arguments of ``send_offsets_to_transaction``; `wrap` is `calls.recorded`, or its twin for
+    coroutines.
     """
     if not all(hasattr(cls, name) for name in METHODS):
         return {}
