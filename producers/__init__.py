@@ -46,35 +46,12 @@ if TYPE_CHECKING:
     from .partitioners.interface.counters import Counters
 
 __all__ = [
-    "PARTITIONERS",
-    "PRESETS",
-    "CheckedPartitioner",
-    "ClientMissing",
-    "ConfigError",
-    "Counters",
-    "DefaultPartitioner",
-    "ExplicitPartitioner",
-    "GeographicPartitioner",
-    "InvalidPartition",
-    "KeyHashPartitioner",
-    "LagReading",
-    "NoPartitions",
-    "NotAuthorized",
-    "ProducersError",
-    "RandomPartitioner",
-    "RoundRobinPartitioner",
-    "StickyPartitioner",
-    "UniformPartitioner",
-    "UnknownName",
-    "UnknownPartition",
-    "host_like",
-    "murmur2",
-    "murmur2_batch",
-    "partition_for_key",
-    "partitioner",
-    "partitions_for_keys",
-    "rack_is",
-]
+    "PARTITIONERS", "PRESETS", "CheckedPartitioner", "ClientMissing", "ConfigError", "Counters", "DefaultPartitioner",
+    "ExplicitPartitioner", "GeographicPartitioner", "InvalidPartition", "KeyHashPartitioner", "LagReading",
+    "NoPartitions", "NotAuthorized", "ProducersError", "RandomPartitioner", "RoundRobinPartitioner",
+    "StickyPartitioner", "UniformPartitioner", "UnknownName", "UnknownPartition", "host_like", "murmur2",
+    "murmur2_batch", "partition_for_key", "partitioner", "partitions_for_keys", "rack_is",
+]  # fmt: skip
 
 _HOME = {
     name: module

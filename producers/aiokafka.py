@@ -108,22 +108,20 @@ class PartitioningProducer(AIOKafkaProducer):
             raise NoPartitions(f"topic {topic!r} has no partitions in metadata; was it just created or deleted?")
         key_bytes = None if key is None else self._key_bytes(key)
         value_bytes = None if value is None else self._value_bytes(value)
-        undo = _nothing
+        undo = done = None
         if partition is None:
             record = Record(topic, key, key_bytes, value, value_bytes, self.client.cluster)
             partition = await self._choose(record)
             undo = undo_by(self.partitioner, record, partition)  # now: while `send` waits, other tasks place records
         elif type(partition) is not int or partition not in partitions:
             partition = TopicView(topic, partitions, partitions).check("send(partition=...)", partition)
-        done = None
         if self._uniform is not None:
             done = self._uniform.sent(topic, partition, len(key_bytes or b"") + len(value_bytes or b""))
         try:
             future = await super().send(topic, value_bytes, key_bytes, partition, timestamp_ms, headers)
         except BaseException:  # including cancellation of the task
-            undo()
-            if done is not None:
-                done()
+            for take_back in filter(None, (undo, done)):
+                take_back()
             raise
         if done is not None:
             future.add_done_callback(done)
@@ -143,10 +141,6 @@ class PartitioningProducer(AIOKafkaProducer):
                 # A broker answers at once, so without a pause this loop would occupy the process.
                 await asyncio.wait({self.client.force_metadata_update()}, timeout=deadline - now)
                 await asyncio.sleep(min(_REFRESH_PAUSE_S, max(deadline - time.monotonic(), 0)))
-
-
-def _nothing() -> None:
-    pass
 
 
 def _same(data: Any) -> Any:

@@ -21,6 +21,7 @@ from .partitioners.default import DefaultPartitioner
 from .partitioners.interface.partitioner import CheckedPartitioner, is_partitioner, undo_by, with_fallbacks
 from .partitioners.interface.record import Record
 from .partitioners.key_hash import KeyHashPartitioner
+from .partitioners.native_hash import TWINS
 from .partitioners.random import RandomPartitioner
 from .partitioners.uniform import UniformPartitioner, counting_backlog
 
@@ -33,34 +34,11 @@ with needs("confluent-kafka", "confluent_kafka", "confluent", __name__):
 ANY = -1
 """confluent-kafka's value for "no partition" (librdkafka's ``RD_KAFKA_PARTITION_UA``)."""
 
-_TWINS = {
-    "java": "murmur2_random",
-    "librdkafka-murmur2": "murmur2",
-    "librdkafka-murmur2-random": "murmur2_random",
-    "librdkafka": "consistent_random",
-    "librdkafka-consistent": "consistent",
-    "librdkafka-consistent-random": "consistent_random",
-    "librdkafka-fnv1a": "fnv1a",
-    "librdkafka-fnv1a-random": "fnv1a_random",
-    "sarama": "fnv1a_random",
-    "fnv1a": "fnv1a_random",
-}
 # Settings that a second client needs to connect to the same cluster.
 _CONNECTING = (
-    "bootstrap.servers",
-    "metadata.broker.list",
-    "client.id",
-    "security.",
-    "sasl.",
-    "ssl.",
-    "enable.ssl.",
-    "oauth_cb",
-    "https.",
-    "socket.",
-    "broker.address.",
-    "log_level",
-    "logger",
-)
+    "bootstrap.servers", "metadata.broker.list", "client.id", "security.", "sasl.", "ssl.", "enable.ssl.", "oauth_cb",
+    "https.", "socket.", "broker.address.", "log_level", "logger",
+)  # fmt: skip
 
 
 def native_twin(partitioner: CheckedPartitioner) -> str | None:
@@ -75,7 +53,7 @@ def native_twin(partitioner: CheckedPartitioner) -> str | None:
         return "random"
     if type(partitioner) in (DefaultPartitioner, KeyHashPartitioner):
         hashes_null = preset_named(partitioner.preset).null_is_empty
-        return _TWINS.get(partitioner.preset) if hashes_null or partitioner.null_keys == "random" else None
+        return TWINS.get(partitioner.preset) if hashes_null or partitioner.null_keys == "random" else None
     return None
 
 

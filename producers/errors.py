@@ -19,15 +19,9 @@ from kafka_assignors.errors import ConfigError, KafkaAssignorsError, UnknownName
 from kafka_assignors.extras import install
 
 __all__ = [
-    "ClientMissing",
-    "ConfigError",
-    "InvalidPartition",
-    "NoPartitions",
-    "NotAuthorized",
-    "ProducersError",
-    "UnknownName",
-    "UnknownPartition",
-]
+    "ClientMissing", "ConfigError", "InvalidPartition", "NoPartitions", "NotAuthorized", "ProducersError",
+    "UnknownName", "UnknownPartition",
+]  # fmt: skip
 
 ProducersError = KafkaAssignorsError
 """The root under the name that it has in this package."""

@@ -53,17 +53,7 @@ def partitioner(name: str, **options: Any) -> CheckedPartitioner:
 
 
 __all__ = [
-    "PARTITIONERS",
-    "CheckedPartitioner",
-    "DefaultPartitioner",
-    "ExplicitPartitioner",
-    "GeographicPartitioner",
-    "KeyHashPartitioner",
-    "OnChoice",
-    "RandomPartitioner",
-    "Record",
-    "RoundRobinPartitioner",
-    "StickyPartitioner",
-    "UniformPartitioner",
-    "partitioner",
-]
+    "PARTITIONERS", "CheckedPartitioner", "DefaultPartitioner", "ExplicitPartitioner", "GeographicPartitioner",
+    "KeyHashPartitioner", "OnChoice", "RandomPartitioner", "Record", "RoundRobinPartitioner", "StickyPartitioner",
+    "UniformPartitioner", "partitioner",
+]  # fmt: skip

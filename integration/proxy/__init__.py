@@ -5,15 +5,6 @@ from .rules import FAULTS, Cut, Delay, Drop, NetworkFault, Reset, fault_of
 from .tap import Tapped, WireTap
 
 __all__ = [
-    "FAULTS",
-    "Applied",
-    "Cut",
-    "Delay",
-    "Drop",
-    "FaultProxy",
-    "NetworkFault",
-    "Reset",
-    "Tapped",
-    "WireTap",
+    "FAULTS", "Applied", "Cut", "Delay", "Drop", "FaultProxy", "NetworkFault", "Reset", "Tapped", "WireTap",
     "fault_of",
-]
+]  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafka.protocol import consumer, metadata, producer
@@ -27,8 +27,7 @@ Errors = Mapping[tuple[str, int], int]
 """(topic, partition) -> error code; 0: none."""
 
 
-@dataclass(frozen=True)
-class JoinCall:
+class JoinCall(NamedTuple):
     """A member asks to join. `member_id` is empty at first; `protocols` are name and subscription, best first."""
 
     member_id: str
@@ -38,31 +37,27 @@ class JoinCall:
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True)
-class SyncCall:
+class SyncCall(NamedTuple):
     """A member asks for its assignment in a generation."""
 
     member_id: str
     generation: int
 
 
-@dataclass(frozen=True)
-class BeatCall:
+class BeatCall(NamedTuple):
     """A heartbeat."""
 
     member_id: str
     generation: int
 
 
-@dataclass(frozen=True)
-class LeaveCall:
+class LeaveCall(NamedTuple):
     """Members are to leave: (member id, instance id)."""
 
     members: tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True)
-class CommitCall:
+class CommitCall(NamedTuple):
     """Offsets are to be committed; if `transaction` is not None, with that transactional id's transaction."""
 
     member_id: str
@@ -71,16 +66,14 @@ class CommitCall:
     transaction: str | None = None
 
 
-@dataclass(frozen=True)
-class EndCall:
+class EndCall(NamedTuple):
     """A transaction is to be committed or aborted."""
 
     transaction: str
     commits: bool
 
 
-@dataclass(frozen=True)
-class ConsumerBeatCall:
+class ConsumerBeatCall(NamedTuple):
     """The heartbeat of a KIP-848 member, by which it joins, leaves, and tells what it owns. None: as before.
 
     `pattern` is the regular expression to which it subscribes, `assignor` the broker's that it wants.
@@ -113,8 +106,7 @@ class Reply:
     given: Partitions | None = None  # of a KIP-848 member's heartbeat: the partitions that it may have; None: as before
 
 
-@dataclass(frozen=True)
-class SentOffsets:
+class SentOffsets(NamedTuple):
     """What an answer tells a client of: records below these offsets, or an offset to begin at."""
 
     offsets: Offsets
@@ -125,8 +117,7 @@ class TopicNames:
     """Metadata have told names of topics that were not known before."""
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(NamedTuple):
     """Something about groups was said that isn't understood."""
 
     reason: str
@@ -276,11 +267,12 @@ class Conversation:
         return EndCall(message.transactional_id, bool(message.committed))
 
     def _offsets(self, topics: Iterable[Any]) -> Offsets:
-        return {
-            (self._name(topic), partition.partition_index): partition.committed_offset
-            for topic in topics
-            for partition in topic.partitions
-        }
+        return {place: partition.committed_offset for place, partition in self._placed(topics)}
+
+    def _placed(self, topics: Iterable[Any]) -> Iterator[tuple[tuple[str, int], Any]]:
+        for topic in topics:
+            for partition in topic.partitions:
+                yield (self._name(topic), partition.partition_index), partition
 
     def _name(self, topic: Any) -> str:
         """The name of a topic in a message, which has it, or its id."""
@@ -304,12 +296,7 @@ class Conversation:
         return Reply(call, message.error_code, message.member_id or "", message.epoch, given=message.assignment)
 
     def _committed(self, call: Call, message: Any) -> Reply:
-        errors = {
-            (self._name(topic), partition.partition_index): partition.error_code
-            for topic in message.topics
-            for partition in topic.partitions
-        }
-        return Reply(call, 0, errors=errors)
+        return Reply(call, 0, errors={place: its.error_code for place, its in self._placed(message.topics)})
 
     def _fetched(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
         for topic in message.responses:
@@ -318,16 +305,14 @@ class Conversation:
                     yield (self._name(topic), partition.partition_index), _end_of(partition.records)
 
     def _listed(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
-        for topic in message.topics:
-            for partition in topic.partitions:
-                for offset in (partition.offset, *(partition.old_style_offsets or ())):
-                    yield (self._name(topic), partition.partition_index), offset
+        for place, partition in self._placed(message.topics):
+            for offset in (partition.offset, *(partition.old_style_offsets or ())):
+                yield place, offset
 
     def _kept(self, message: Any) -> Iterator[tuple[tuple[str, int], int]]:
         for topics in (message.topics, *(group.topics for group in message.groups or ())):
-            for topic in topics or ():
-                for partition in topic.partitions:
-                    yield (self._name(topic), partition.partition_index), partition.committed_offset
+            for place, partition in self._placed(topics or ()):
+                yield place, partition.committed_offset
 
 
 def named(partitions: Partitions, names: Names) -> frozenset[tuple[str, int]]:

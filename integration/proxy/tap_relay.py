@@ -56,9 +56,8 @@ class TappedProcess:
         """Take no more connections, and wait for the end of those that there are: the process has ended."""
         for server in self._servers:
             server.close()
-        left = set(self._connections)
-        if left:
-            _, left = await asyncio.wait(left, timeout=_END_S)
+        if self._connections:
+            _, left = await asyncio.wait(self._connections, timeout=_END_S)
             for task in left:
                 task.cancel()
             if left:

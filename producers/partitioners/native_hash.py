@@ -6,19 +6,20 @@ from functools import cache
 
 from ..core.keys.keyed import Index, preset_named
 
-# preset -> function of confluent_kafka (2.13 and newer) with the same placement, about 0.1 µs a key.
-_C_FUNCTIONS = {
-    "java": "murmur2",
+TWINS = {
+    "java": "murmur2_random",
     "librdkafka-murmur2": "murmur2",
-    "librdkafka-murmur2-random": "murmur2",
-    "librdkafka": "consistent",
+    "librdkafka-murmur2-random": "murmur2_random",
+    "librdkafka": "consistent_random",
     "librdkafka-consistent": "consistent",
-    "librdkafka-consistent-random": "consistent",
+    "librdkafka-consistent-random": "consistent_random",
     "librdkafka-fnv1a": "fnv1a",
-    "librdkafka-fnv1a-random": "fnv1a",
-    "sarama": "fnv1a",
-    "fnv1a": "fnv1a",
+    "librdkafka-fnv1a-random": "fnv1a_random",
+    "sarama": "fnv1a_random",
+    "fnv1a": "fnv1a_random",
 }
+"""Preset -> librdkafka's partitioner with the same placement. Without ``_random`` in its name it is a function of
+confluent_kafka (2.13 and newer), about 0.1 µs a key."""
 
 
 @cache
@@ -29,5 +30,5 @@ def fastest(preset: str) -> Index:
         import confluent_kafka
     except ImportError:
         return ours
-    native: Index = getattr(confluent_kafka, _C_FUNCTIONS.get(preset, ""), ours)
+    native: Index = getattr(confluent_kafka, TWINS.get(preset, "").removesuffix("_random"), ours)
     return native
