@@ -42,13 +42,11 @@ TABLES = ("loads", "batch_keys")
 class Streamed:
     """The output of a stream, and its limits.
 
-    Args:
-        checkpoint: Folder or URI of the offsets read so far. Delete both or neither: without the checkpoint records are
-            counted twice, without `out` they are lost.
+    Delete both folders or neither: without the checkpoint records are counted twice, without `out` they are lost.
     """
 
     out: str  # folder or URI of the tables
-    checkpoint: str
+    checkpoint: str  # folder or URI of the offsets read so far
     window: str  # length of the windows, in Spark's syntax
     max_records: int  # maximum records per batch
     run: str

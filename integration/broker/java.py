@@ -22,11 +22,8 @@ class LiveJava(AbstractContextManager["LiveJava"]):
     The JVM listens only on 127.0.0.1 and accepts only clients that know its token, which it creates. PySpark in the
     same process does not interfere.
 
-    Args:
-        version: Kafka's version; it must be pinned.
-
     Raises:
-        UnknownName: That version is not pinned.
+        UnknownName: That version of Kafka is not pinned.
         MachineError: Java or jars are missing and cannot be fetched.
         HarnessError: py4j is missing, or the JVM does not answer in time; the message has its last output.
 

@@ -24,11 +24,7 @@ _POLL_NS = 250 * _MS
 
 
 class Busy:
-    """When at least one member could not join.
-
-    Args:
-        events: Of the group's members, in any order.
-    """
+    """When at least one member could not join, by the events of the group's members, in any order."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         by_process: dict[tuple[str | None, int], list[Event]] = defaultdict(list)

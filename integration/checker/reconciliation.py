@@ -47,16 +47,14 @@ class Current:
 class Reconciliation:
     """The records of one KIP-848 group, replayed.
 
-    Args:
-        targets: The events that complete a target assignment, with the fields of a ``generation_committed`` (see
-            `generation_in`).
-        in_classic: Member id -> the place in the log (seq) of its last classic generation.
+    `targets` are the events that complete a target assignment, with the fields of a ``generation_committed`` (see
+    `generation_in`).
     """
 
     targets: list[Event] = field(default_factory=list)
     currents: list[Current] = field(default_factory=list)  # every change of what a member has, in the order of the log
     unnamed: set[str] = field(default_factory=set)  # ids of topics whose names the history doesn't have
-    in_classic: Mapping[str, int] = field(default_factory=dict)
+    in_classic: Mapping[str, int] = field(default_factory=dict)  # member id -> seq of its last classic generation
 
     @classmethod
     def of(

@@ -23,23 +23,18 @@ _TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change"
 class Transition:
     """A group between one ``stable`` step and the next.
 
-    Args:
-        before, after: The generations of the two stable states; `before` is None at the start.
-        rest, end: The steps that record these states.
-        generations: Committed after `before`, up to and including `after`.
-        triggers: Events that may have caused them.
-        requests: Requests of members for a rebalance (``rebalance_request``) after `before` was committed and before
-            `after` was, by clocks that may be `SLACK_MS` apart. A request that no generation follows is in none, or in
-            the next transition that has one.
+    `requests` are the members' for a rebalance (``rebalance_request``) after `before` was committed and before `after`
+    was, by clocks that may be `SLACK_MS` apart. A request that no generation follows is in none, or in the next
+    transition that has one.
     """
 
     record: GroupRecord
-    before: Generation | None
-    rest: Event[StepBody] | None
-    after: Generation
-    end: Event[StepBody]
-    generations: tuple[Generation, ...]
-    triggers: tuple[Event, ...]
+    before: Generation | None  # of the first stable state; None at the start
+    rest: Event[StepBody] | None  # the step that records that state
+    after: Generation  # of the second stable state
+    end: Event[StepBody]  # the step that records that one
+    generations: tuple[Generation, ...]  # committed after `before`, up to and including `after`
+    triggers: tuple[Event, ...]  # events that may have caused them
     requests: tuple[Event[RebalanceRequestBody], ...]
 
     @cached_property

@@ -17,12 +17,7 @@ from ..scenario.runner import ScenarioRun
 
 
 def judged(ran: ScenarioRun, require: Collection[str] = ()) -> GroupResult:
-    """Judge the history of a scenario's run.
-
-    Args:
-        ran: The run.
-        require: Laws that must be judged, beside those of the scenario that the run can show.
-    """
+    """Judge the history of a run; `require`: laws beside those of the scenario that the run can show."""
     history, scenario = History.load(ran.folder), ran.scenario
     verdict = check(history, require, scenario.require)
     return GroupResult(

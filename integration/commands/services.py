@@ -65,11 +65,7 @@ class AskedService:
             )
 
     def service(self, *, existing: bool, network_faults: bool = False) -> Service:
-        """How to start a process of the service.
-
-        Args:
-            existing: As `shared` of `service_of`.
-            network_faults: As of `service_of`.
+        """How to start a process of the service, as `service_of`, for which an `existing` broker is a shared one.
 
         Raises:
             ConfigError: As of `service_of`; or the function that matches outputs isn't found.

@@ -16,13 +16,10 @@ _SHOWN = 5
 
 
 def problems(folder: Path, digests: Mapping[str, str | None], events: Iterable[Event]) -> Iterator[str]:
-    """Differences between a folder and its manifest.
+    """Differences between the folder of one run and its manifest.
 
-    Args:
-        folder: Folder of one run.
-        digests: File name -> SHA-256 of its bytes, in hex, of files that were read; None: it could not be read to its
-            end, which is a problem of its own.
-        events: The events of these files.
+    `digests` has the SHA-256, in hex, of the files that were read, whose events these are; None: a file could not be
+    read to its end, which is a problem of its own.
     """
     try:
         runs, files = _listed(decoded(text_of(folder / NAME)))

@@ -51,21 +51,20 @@ METADATA_MAX_AGE_MS = 300_000
 class MemberConfig:
     """Everything a member process needs to know; `MemberGroup.start` describes the fields that it is given.
 
-    Args:
-        member: Its name in the run; also its client id, by which the coordinator log distinguishes members.
-        incarnation: 0 for the first process of that name, then counted up; a service's consumer made anew counts, too.
-        access: Its access to the cluster, as `Connection.portable`; None: plain text. It has secrets, so no file gets
-            it: the member reads it from its standard input (`handed_over`).
+    `access` to the cluster is as `Connection.portable`; None: plain text. It has secrets, so no file gets it: the
+    member reads it from its standard input (`handed_over`).
     """
 
     bootstrap: str
     group: str
-    member: str
+    member: str  # its name in the run; also its client id, by which the coordinator log distinguishes members
     topics: tuple[str, ...]
     assignors: tuple[str, ...]
     history: str
     run: str
-    incarnation: int = 0
+    incarnation: int = (
+        0  # processes of that name before it; those of a service's consumer that was made anew count, too
+    )
     instance_id: str | None = None
     rack: str | None = None
     session_timeout_ms: int = 2000

@@ -52,19 +52,13 @@ _ASK_MS, _FIRST_ASK_MS = 1000, 5000
 
 
 class Joined(NamedTuple):
-    """The generation that a client was in at a time, according to the coordinator log.
-
-    Args:
-        gone: A newer generation without the client was committed by then.
-        owns: It claimed partitions when it joined, so it rebalances incrementally (KIP-429). An eager client gives up
-            everything before it joins.
-    """
+    """The generation that a client was in at a time, according to the coordinator log."""
 
     generation: int
     protocol: str
     member_id: str
-    gone: bool
-    owns: bool
+    gone: bool  # a newer generation without it was committed by then
+    owns: bool  # it claimed partitions when it joined, so it rebalances incrementally (KIP-429): eager ones give up all
 
 
 class _Reconciled(NamedTuple):

@@ -40,11 +40,8 @@ class MemberProcess(ABC):
     """A member process and the state that its history shows so far.
 
     `topics` or `pattern` is its subscription. It owns partitions by its callbacks: they are removed as a revoke begins,
-    and added as an assigned callback ends.
-
-    Args:
-        revoked_in: The generation in which it gave something up after learning its assignment, so it must rejoin: it
-            rebalances incrementally. An eager member gives up partitions before it joins.
+    and added as an assigned callback ends. In generation `revoked_in` it gave something up after learning its
+    assignment, so it must rejoin: it rebalances incrementally. An eager member gives up partitions before it joins.
     """
 
     config: MemberConfig
@@ -203,9 +200,7 @@ class MemberProcess(ABC):
 class Commands:
     """The pipe to a member's standard input (`stdin`): first what it is handed over, then `control`'s commands.
 
-    Args:
-        first: Bytes that the member reads first, such as its access to the cluster, which no file gets.
-        more: Whether commands follow; if not, its standard input ends behind `first`.
+    `first` is, for example, its access to the cluster, which no file gets. Without `more` no commands follow.
     """
 
     def __init__(self, first: bytes = b"", *, more: bool = True) -> None:

@@ -74,16 +74,14 @@ _PLACED = {"consume": ("last",), "commit_begin": ("offset",), "rewound": ("offse
 class Service:
     """How to start a service.
 
-    Args:
-        command: Program and arguments. ``{bootstrap}``, ``{topic}``, ``{topics}`` (with commas), ``{group}`` and
-            ``{replica}`` (the member's name) and ``{output}`` are replaced, also in `environment`.
-        match: Tells the id of the record that an output is of; None: the output has it.
+    In `command` and `environment` ``{bootstrap}``, ``{topic}``, ``{topics}`` (with commas), ``{group}``, ``{replica}``
+    (the member's name) and ``{output}`` are replaced.
     """
 
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # program and arguments
     environment: Mapping[str, str] = field(default_factory=dict)  # variables beside those of this process
     exactly_once: bool = False  # whether it promises exactly one output per record; else at least one
-    match: Callable[[Any], str | None] | None = None
+    match: Callable[[Any], str | None] | None = None  # the id of the record that an output is of; None: it has the id
 
     def takes(self, *names: str) -> bool:
         """Whether command or environment have one of these names in braces."""
@@ -129,12 +127,9 @@ class ServiceProcess(MemberProcess):
     If it closes its consumer and makes another one, that is a new incarnation of the member, as after a restart of the
     process: the number in `config` and the file of its history change.
 
-    Args:
-        config: Its configuration; its topics are those that the service is expected to subscribe to.
-        service: How to start it.
-        stem: Path of its files, without their endings.
-        next_incarnation: Returns the number of the member's next incarnation.
-        tap: What its connections pass; None: only its recorder can tell of it.
+    The topics in `config` are those that the service is expected to subscribe to. `stem` is the path of its files,
+    without their endings; `next_incarnation` returns the number of the next one. Without a tap only its recorder can
+    tell of it.
 
     Raises:
         ConfigError: The program can't be started.

@@ -153,12 +153,7 @@ _IDS_SINCE = 10
 
 
 class Conversation:
-    """One connection of a process.
-
-    Args:
-        group: The group whose members' calls are told. Calls of other groups are ignored.
-        names: Shared by the connections of one process.
-    """
+    """One connection of a process, with which it shares `names`. Calls of other groups than `group` are ignored."""
 
     def __init__(self, group: str, names: Names) -> None:
         self.client_id: str | None = None

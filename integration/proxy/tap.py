@@ -69,10 +69,8 @@ class WireTap(AbstractContextManager["WireTap"]):
     def listen(self, group: str, rows: Path, log: Path) -> Tapped:
         """Open the ports of a process that is about to start.
 
-        Args:
-            group: The group whose members' calls are told.
-            rows: The file that gets them.
-            log: What the process prints to; each row has its length.
+        The calls of the group's members go to the file `rows`, each with the length of `log`, which the process prints
+        to.
 
         Raises:
             HarnessError: The tap has ended, or can't write the file.

@@ -70,9 +70,8 @@ class PlacementRow:
 class StepRow:
     """A group that is stable again after a step.
 
-    Args:
-        moves: Partitions with another owner than before the step. The page and the tables show the moves of the step's
-            rebalances instead, which the history tells.
+    Its `moves` are partitions with another owner than before the step. The page and the tables show the moves of the
+    step's rebalances instead, which the history tells.
     """
 
     name: str

@@ -22,11 +22,7 @@ def log_lines(folder: Path, verdict: Verdict, groups: Collection[str]) -> Iterat
     """The lines that processes printed before and after what broke a law: of those that the witnesses name.
 
     Of a process whose witness isn't its own event, and of all processes if no law is broken, these are the last lines.
-
-    Args:
-        folder: The history, where the logs are.
-        verdict: Over that history.
-        groups: Groups whose members are processes of a service.
+    `folder` has the history of the verdict, and the logs; the members of `groups` are processes of a service.
     """
     places = _places(folder, verdict, groups)
     if not places:

@@ -37,7 +37,6 @@ class ServiceView:
     """The records of a run, and the processes of the service.
 
     Args:
-        sent: Records that the brokers acknowledged.
         unread: Acknowledged records that no process got although the group had consumed all; None: it had not, or
             `read_twice` is None.
         unwritten: Such records that are not known to be unread: a client committed them by itself just before its
@@ -45,25 +44,21 @@ class ServiceView:
         read_twice: Records that were handed out more than once; None: of a process only its connections were seen.
         furthest_back: How many records a process began before where the group had read a partition, at most; None as
             `read_twice`.
-        refused_commits: Commits with an error.
-        unclosed: Processes that were asked to end and ended without closing their consumer.
-        without_output: Sent records that have no output; None: outputs were not read back.
-        several_outputs: Sent records that have more than one; None as above.
         committed_first: Records that were committed, not in a transaction, before the broker had their first output;
             None as above, or the broker's times are not known.
         overtaken: Records whose first output lies behind that of a later record of their key, in one partition; None as
             `without_output`.
     """
 
-    sent: int
+    sent: int  # records that the brokers acknowledged
     unread: int | None
     unwritten: int | None
     read_twice: int | None
     furthest_back: int | None
-    refused_commits: int
-    unclosed: tuple[str, ...]
-    without_output: int | None = None
-    several_outputs: int | None = None
+    refused_commits: int  # commits with an error
+    unclosed: tuple[str, ...]  # processes that were asked to end and ended without closing their consumer
+    without_output: int | None = None  # sent records that have no output; None: outputs were not read back
+    several_outputs: int | None = None  # sent records that have more than one; None as above
     committed_first: int | None = None
     overtaken: int | None = None
 

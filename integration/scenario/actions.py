@@ -40,25 +40,18 @@ class OfNode:
 
 @dataclass(frozen=True)
 class Join:
-    """A member starts.
-
-    Args:
-        assignors: Its ordered list of assignors; empty: the scenario's.
-        topics: Its subscription; empty: all topics of the scenario, unless there is a pattern.
-        static: It has an instance id (its name), so it may restart without a rebalance.
-        pattern: Regular expression: it subscribes to the topics whose names match.
-        instance: Its instance id, if that isn't its name. Two members with the same id fence each other.
-        consumer: Settings of its client, by kafka-python's names. They override the scenario's.
-    """
+    """A member starts."""
 
     member: str
-    assignors: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    static: bool = False
+    assignors: tuple[str, ...] = ()  # its ordered list of assignors; empty: the scenario's
+    topics: tuple[str, ...] = ()  # its subscription; empty: all topics of the scenario, unless there is a pattern
+    static: bool = False  # it has an instance id (its name), so it may restart without a rebalance
     client: str = "kafka-python"
-    pattern: str | None = None
-    instance: str | None = None
-    consumer: Mapping[str, Any] = field(default_factory=dict)
+    pattern: str | None = None  # regular expression: it subscribes to the topics whose names match
+    instance: str | None = (
+        None  # its instance id, if that isn't its name; two members with the same id fence each other
+    )
+    consumer: Mapping[str, Any] = field(default_factory=dict)  # by kafka-python's names; they override the scenario's
 
 
 @dataclass(frozen=True)

@@ -63,17 +63,10 @@ class Scenario:
     """A named course of events for one group.
 
     Args:
-        about: One sentence for the user.
-        topics: topic -> partition count; created for the run.
-        assignors: Assignors of the members that name none.
         rate_per_s: Records sent per second during the steps. With 0, the law against lost records has nothing to judge.
-        gap_ms: How long a topic-partition may be without an owner (law O4): a session, plus the time to join.
         heartbeat_interval_ms: How often members send heartbeats, and thus how soon they hear of a rebalance. Short by
             default, to save time; with Kafka's default law O4 can tell who waited for a heartbeat.
-        consumer: Further settings of the members' clients, by kafka-python's names.
         output: Topic that gets one output per record: the members transform. None: they don't. Created for the run.
-        output_partitions: Its partition count.
-        nodes: Number of brokers needed; 1: any broker will do.
         require: Laws that must have been judged, or the verdict is unknown, unless a service is seen on its connections
             alone, which do not show what a law needs.
         lossy: Topics that may lose acknowledged records: two replicas each, and unclean election is allowed. All
@@ -81,18 +74,20 @@ class Scenario:
     """
 
     name: str
-    about: str
+    about: str  # one sentence for the user
     steps: tuple[Step, ...]
-    topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))
-    assignors: tuple[str, ...] = ("cooperative-sticky",)
+    topics: Mapping[str, int] = field(
+        default_factory=lambda: dict(DEMO_TOPICS)
+    )  # partition counts; created for the run
+    assignors: tuple[str, ...] = ("cooperative-sticky",)  # assignors of the members that name none
     rate_per_s: int = 100
-    gap_ms: int = 8000
+    gap_ms: int = 8000  # how long a topic-partition may be without an owner (law O4): a session, plus the time to join
     session_timeout_ms: int = 2000
     heartbeat_interval_ms: int = 300
-    consumer: Mapping[str, Any] = field(default_factory=dict)
+    consumer: Mapping[str, Any] = field(default_factory=dict)  # settings of members' clients, by kafka-python's names
     output: str | None = None
-    output_partitions: int = OUTPUT_PARTITIONS
-    nodes: int = 1
+    output_partitions: int = OUTPUT_PARTITIONS  # its partition count
+    nodes: int = 1  # number of brokers needed; 1: any broker will do
     require: tuple[str, ...] = ()
     lossy: tuple[str, ...] = ()
 

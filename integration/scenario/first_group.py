@@ -39,15 +39,9 @@ def first_group(  # what a service is told, and two limits, given by name
     """Start one process of a service, end it, and return the first group that subscribed to one of these topics.
 
     The coordinator's log tells it, of every client and both protocols. The group is removed with its offsets, so that
-    a run begins as if the process had never been there; the topics have no records yet.
-
-    Args:
-        connection: A broker that the run started: every group there is the service's.
-        service: How to start a process.
-        topics: Those that it is expected to read; they exist.
-        log: File that gets what the process prints.
-        output: The topic for its outputs; None without one.
-        timeout_s: Limit for the group to appear, and for its last member to be missed.
+    a run begins as if the process had never been there; the topics have no records yet. The run started the broker, so
+    every group there is the service's. The file `log` gets what the process prints. `timeout_s` limits the time for the
+    group to appear, and for its last member to be missed.
 
     Raises:
         MemberDied: The process ended before a group subscribed.

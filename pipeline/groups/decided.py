@@ -36,14 +36,7 @@ _TOLD = ("generation_committed", "assign_begin", "assign_end", "fault_begin", "s
 
 @dataclass(frozen=True)
 class Replayable:
-    """One rebalance of `history.rebalances`, and what a replay of its assignment needs.
-
-    Args:
-        members: (member id, holder, subscription); the subscription is None if its bytes are invalid.
-        racks, leaders: topic -> per partition its replicas' racks, its leader's rack as the leader saw them; empty if
-            unknown.
-        gone: holder -> why it is not in this rebalance but in the one before, as in `schema.REBALANCES`.
-    """
+    """One rebalance of `history.rebalances`, and what a replay of its assignment needs."""
 
     run: str
     group: str
@@ -52,13 +45,13 @@ class Replayable:
     trigger: str  # the difference from the rebalance before; see `schema.REBALANCES`
     begin_ns: int  # time at which its first generation was committed; monotonic, ns
     protocol: str
-    members: tuple[tuple[str, str, Subscription | None], ...]
+    members: tuple[tuple[str, str, Subscription | None], ...]  # (member id, holder, subscription; None: invalid bytes)
     partitions: Mapping[str, int] | None  # topic -> partition count as the leader saw it; None if no event has it
-    racks: Mapping[str, Sequence[Sequence[str]]]
-    leaders: Mapping[str, Sequence[str | None]]
+    racks: Mapping[str, Sequence[Sequence[str]]]  # topic -> its partitions' replicas' racks, likewise; empty: unknown
+    leaders: Mapping[str, Sequence[str | None]]  # topic -> its partitions' leaders' racks, likewise
     owners: Owners  # the assignment of the last generation
     assign_us: int | None  # longest time that the leader took to assign, µs; None if its leader does not report it
-    gone: Mapping[str, str] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)  # holder -> why it left since the one before (`REBALANCES`)
 
     @property
     def rounds(self) -> tuple[int, ...]:

@@ -211,12 +211,10 @@ def _together(counts: Collection[int], most: int) -> dict[int, list[int]]:
 
 
 class _Here:
-    """Rows of one topic on their current partitions.
+    """Rows of one topic on their current partitions, int32[row].
 
-    Args:
-        now: int32[row], the partition.
-        weights: Columns float64[row]: records, bytes, 1 in a key's first row; if any key is on two partitions, 1 in
-            the first row of such a key.
+    Weights are columns float64[row]: records, bytes, 1 in a key's first row; if any key is on two partitions, 1 in the
+    first row of such a key.
     """
 
     def __init__(self, now: NDArray[np.int32], weights: list[NDArray[np.float64]]) -> None:

@@ -55,26 +55,18 @@ class Part:
 class TopicSnapshot:
     """A snapshot of topics.
 
-    Args:
-        partitions: topic -> partition count.
-        first: Topic-partition -> the first existing offset.
-        end: Topic-partition -> the offset of the next record; with read_committed, that of the first record of an open
-            transaction, if there is one.
-        everywhere: topic -> partition count of every topic of the cluster except Kafka's own.
-        open: Topic-partition -> number of offsets from `end` on that an open transaction holds back, if any.
-        chosen: Topic-partition -> the ranges to read, in order; None: all.
-        sample: Share of the wanted offsets to read.
+    `end` is the offset of the next record; with read_committed, that of the first one of an open transaction, if any.
     """
 
     cluster: str
-    partitions: dict[str, int]
-    first: dict[TopicPartition, int] = field(default_factory=dict)
+    partitions: dict[str, int]  # topic -> partition count
+    first: dict[TopicPartition, int] = field(default_factory=dict)  # Topic-partition -> the first existing offset
     end: dict[TopicPartition, int] = field(default_factory=dict)
-    everywhere: dict[str, int] = field(default_factory=dict)
-    open: dict[TopicPartition, int] = field(default_factory=dict)
-    chosen: dict[TopicPartition, tuple[Range, ...]] | None = None
+    everywhere: dict[str, int] = field(default_factory=dict)  # partition counts of all topics except Kafka's own
+    open: dict[TopicPartition, int] = field(default_factory=dict)  # offsets that an open transaction holds back, if any
+    chosen: dict[TopicPartition, tuple[Range, ...]] | None = None  # the ranges to read, in order; None: all
     isolation: str = ISOLATION[0]
-    sample: float = 1.0
+    sample: float = 1.0  # share of the wanted offsets to read
 
     @property
     def ranges(self) -> dict[TopicPartition, tuple[Range, ...]]:

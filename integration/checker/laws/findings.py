@@ -32,11 +32,10 @@ class Findings:
     Args:
         checked: law -> how often it was judged; a law with 0 was not shown to hold.
         skipped: law -> reason -> how often it applied and could not be judged.
-        unknown: Reasons why something that had to be judged could not be.
     """
 
     violations: list[Violation] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # reasons why something that had to be judged could not be
     checked: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, dict[str, int]] = field(default_factory=dict)
 
