@@ -10,20 +10,7 @@ from typing import Any
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.errors import UnknownName
 from kafka_assignors.history import timeline
-from kafka_assignors.history.events import INCOMPLETE, Event
-from kafka_assignors.history.events.bodies import (
-    AssignEndBody,
-    CommitBody,
-    CommitFailBody,
-    CommitOkBody,
-    ErrorBody,
-    ExitBody,
-    NotDrainedBody,
-    NotOverBody,
-    NotStableBody,
-    StopBody,
-    UnreadBody,
-)
+from kafka_assignors.history.events import INCOMPLETE, Event, bodies
 from kafka_assignors.history.timeline import Interval
 
 from ..history import History, uncollected
@@ -160,7 +147,7 @@ def known_laws(names: Collection[str]) -> None:
 def _unread(record: GroupRecord) -> list[str]:
     """Why parts of a group's history cannot be judged; each reason once."""
     torn = [g.number for g in record.generations if g.contradicts_itself]
-    reasons = dict.fromkeys(event.body.reason for event in record.events.of(UnreadBody))
+    reasons = dict.fromkeys(event.body.reason for event in record.events.of(bodies.UnreadBody))
     unread = [f"the coordinator log of group {record.group!r} has {reason}" for reason in reasons]
     for name, _ in sorted(set(record.processes.values()) - set(record.starts), key=str):
         unread.append(f"member {name!r} of group {record.group!r} has no start event, so its configuration is unknown")
@@ -178,17 +165,17 @@ def _given_up(record: GroupRecord) -> list[str]:
     """Conditions for which the harness waited in vain before the run ended or continued."""
     group = f"group {record.group!r}"
     reasons = []
-    for unstable in (event.body for event in record.events.of(NotStableBody)):
+    for unstable in (event.body for event in record.events.of(bodies.NotStableBody)):
         due = "; ".join(unstable.due[:SHOWN])
         reasons.append(f"{group} was not stable after {unstable.waited_s:g} s; due: {due}")
-    for undrained in record.events.of(NotDrainedBody):
+    for undrained in record.events.of(bodies.NotDrainedBody):
         left = sum(row.end - row.offset for row in undrained.body.left)
         places = all_named([row.tp for row in undrained.body.left])
         refused = "".join(f"; {words}" for words in _refused_at_last(record, undrained))
         reasons.append(f"{group} had {left} records left after {undrained.body.waited_s:g} s, in {places}{refused}")
-    for missed in (event.body for event in record.events.of(NotOverBody)):
+    for missed in (event.body for event in record.events.of(bodies.NotOverBody)):
         reasons.append(f"the harness waited {missed.waited_s:g} s without success: {missed.awaited}")
-    for event in record.events.of(ErrorBody):
+    for event in record.events.of(bodies.ErrorBody):
         if event.src == "harness" and event.body.fatal:
             first_line, *_ = event.body.message.splitlines() or [""]
             error = event.body.error
@@ -196,7 +183,7 @@ def _given_up(record: GroupRecord) -> list[str]:
     return reasons
 
 
-def _refused_at_last(record: GroupRecord, by: Event[NotDrainedBody]) -> list[str]:
+def _refused_at_last(record: GroupRecord, by: Event[bodies.NotDrainedBody]) -> list[str]:
     """Of which partitions with records left a member's last commit was refused, and why: it stays behind as it reads.
 
     Members that have ended by then don't count.
@@ -204,18 +191,18 @@ def _refused_at_last(record: GroupRecord, by: Event[NotDrainedBody]) -> list[str
     left = {row.tp for row in by.body.left}
     ended = {
         (event.member, event.incarnation)
-        for kind in (StopBody, ExitBody)
+        for kind in (bodies.StopBody, bodies.ExitBody)
         for event in record.events.of(kind)
         if event.mono_ns <= by.mono_ns
     }
-    answers = [event for kind in (CommitOkBody, CommitFailBody) for event in record.events.of(kind)]
-    last: dict[TopicPartition, Event[CommitBody]] = {}
+    answers = [event for kind in (bodies.CommitOkBody, bodies.CommitFailBody) for event in record.events.of(kind)]
+    last: dict[TopicPartition, Event[bodies.CommitBody]] = {}
     for event in sorted(answers, key=lambda e: (e.mono_ns, e.seq)):
         if event.mono_ns <= by.mono_ns and (event.member, event.incarnation) not in ended:
             last |= {row.tp: event for row in event.body.offsets}
     places: dict[tuple[str, str], list[TopicPartition]] = defaultdict(list)
     for tp, event in sorted(last.items()):
-        if tp in left and isinstance(event.body, CommitFailBody):
+        if tp in left and isinstance(event.body, bodies.CommitFailBody):
             places[str(event.member), event.body.error[:_LONGEST]].append(tp)
     return [
         f"the last commit of {member} for {all_named(tps)} was refused{': ' if why else ''}{why}"
@@ -240,7 +227,7 @@ def _measures(run: RunRecord) -> dict[str, Any]:
     for record in run.groups.values():
         windows = [(c.from_ns, c.until_ns) for of, c in steps if of is record and not (c.first or c.killed)]
         waits += Delays.of(record, run.acked).within(*windows) if windows and run.acks else []
-    assigned = [e.body.duration_us for r in run.groups.values() for e in r.events.of(AssignEndBody)]
+    assigned = [e.body.duration_us for r in run.groups.values() for e in r.events.of(bodies.AssignEndBody)]
     return {
         "steps": [asdict(cost) for _, cost in steps],
         "generations": [row for record in run.groups.values() for row in _generations(record)],

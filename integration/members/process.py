@@ -15,18 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import (
-    AssignBeginBody,
-    AssignedEndBody,
-    CommitFailBody,
-    ConsumeBody,
-    ErrorBody,
-    GenerationBody,
-    LostBeginBody,
-    RevokeBeginBody,
-    StartBody,
-)
+from kafka_assignors.history.events import Event, bodies, is_of
 
 from ..errors import NotSupported
 from ..processes.child import ChildProgram
@@ -165,23 +154,23 @@ class MemberProcess(ABC):
         self.member_id = event.member_id or self.member_id
         if event.kind in ("commit_ok", "commit_fail"):
             self.answered_ns = event.mono_ns
-        if is_of(event, StartBody):
+        if is_of(event, bodies.StartBody):
             self.started = True
             self.session_ms = event.body.config.session_timeout_ms
-        elif is_of(event, GenerationBody):
+        elif is_of(event, bodies.GenerationBody):
             self.generation, self.adopted_ns = event.body.generation, event.mono_ns
-        elif is_of(event, AssignBeginBody):
+        elif is_of(event, bodies.AssignBeginBody):
             self.view = event.body.generation, event.body.topics
-        elif is_of(event, AssignedEndBody):
+        elif is_of(event, bodies.AssignedEndBody):
             self.owned |= set(event.body.partitions)
             self.assigned_in = event.body.generation
             self.adopted_ns = event.mono_ns
-        elif is_of(event, RevokeBeginBody) or is_of(event, LostBeginBody):
+        elif is_of(event, bodies.RevokeBeginBody) or is_of(event, bodies.LostBeginBody):
             self.owned -= set(event.body.partitions)
             self.position = {tp: offset for tp, offset in self.position.items() if tp in self.owned}
             if self.assigned_in != event.body.generation:
                 self.revoked_in = event.body.generation
-        elif is_of(event, ConsumeBody):
+        elif is_of(event, bodies.ConsumeBody):
             self.at_work = True
             reached = {run.tp: run.last + 1 for run in event.body.offsets}
             self.position |= {tp: offset for tp, offset in reached.items() if tp in self.owned}
@@ -191,9 +180,9 @@ class MemberProcess(ABC):
             self.at_work = False
         elif event.kind == "commit_ok":
             self.committed_ns = event.mono_ns
-        elif is_of(event, ErrorBody):
+        elif is_of(event, bodies.ErrorBody):
             self.last_error = event.body.message or event.body.error
-        elif is_of(event, CommitFailBody):
+        elif is_of(event, bodies.CommitFailBody):
             self.last_error = event.body.error
 
 

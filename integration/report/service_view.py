@@ -9,18 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import WIRE, Event, is_of
-from kafka_assignors.history.events.bodies import (
-    AckBody,
-    CommitBeginBody,
-    ConsumeBody,
-    ExitBody,
-    FaultBeginBody,
-    OffsetCommittedBody,
-    ReadBackBody,
-    StartBody,
-    StepBody,
-)
+from kafka_assignors.history.events import WIRE, Event, bodies, is_of
 
 from ..checker.laws.records import unwritten
 from ..checker.ledger import RunRecord
@@ -187,15 +176,15 @@ def service_view(history: History) -> ServiceView:
     reached: dict[TopicPartition, int] = {}
     furthest_back = 0
     for event in events:
-        if is_of(event, AckBody):
+        if is_of(event, bodies.AckBody):
             sent[event.body.tp].add(event.body.offset)
-        elif is_of(event, ConsumeBody):
+        elif is_of(event, bodies.ConsumeBody):
             for run in event.body.offsets:
                 furthest_back = max(furthest_back, reached.get(run.tp, 0) - run.first)
                 reached[run.tp] = max(reached.get(run.tp, 0), run.last + 1)
                 reads[run.tp].append((run.first, run.last + 1))
-    seen = all(event.client != WIRE for event in events if is_of(event, StartBody))
-    drained = any(is_of(event, StepBody) and event.body.name == "drained" for event in events)
+    seen = all(event.client != WIRE for event in events if is_of(event, bodies.StartBody))
+    drained = any(is_of(event, bodies.StepBody) and event.body.name == "drained" for event in events)
     untold: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
     for record in RunRecord.of(history).groups.values():
         for tp, ranges in unwritten(record).items():
@@ -237,20 +226,22 @@ def _twice(ranges: Iterable[tuple[int, int]]) -> int:
     return count
 
 
-def _outputs_of_inputs(events: Sequence[Event]) -> list[tuple[AckBody, list[ReadBackBody]]] | None:
+def _outputs_of_inputs(events: Sequence[Event]) -> list[tuple[bodies.AckBody, list[bodies.ReadBackBody]]] | None:
     """Each sent record with its outputs; None if the service has no output topic, or it was not read back."""
-    output = next((event.body.config.output for event in events if is_of(event, StartBody)), None)
-    steps = (event.body for event in events if is_of(event, StepBody) and event.body.name == "read_back")
+    output = next((event.body.config.output for event in events if is_of(event, bodies.StartBody)), None)
+    steps = (event.body for event in events if is_of(event, bodies.StepBody) and event.body.name == "read_back")
     if output is None or not any(row.topic == output for step in steps for row in step.offsets or ()):
         return None
-    outputs: dict[str | None, list[ReadBackBody]] = defaultdict(list)
+    outputs: dict[str | None, list[bodies.ReadBackBody]] = defaultdict(list)
     for event in events:
-        if is_of(event, ReadBackBody) and event.body.topic == output:
+        if is_of(event, bodies.ReadBackBody) and event.body.topic == output:
             outputs[event.body.value_id].append(event.body)
-    return [(event.body, outputs.get(event.body.value_id, [])) for event in events if is_of(event, AckBody)]
+    return [(event.body, outputs.get(event.body.value_id, [])) for event in events if is_of(event, bodies.AckBody)]
 
 
-def _figures_of(outputs: Sequence[tuple[AckBody, Sequence[ReadBackBody]]], events: Sequence[Event]) -> dict[str, int]:
+def _figures_of(
+    outputs: Sequence[tuple[bodies.AckBody, Sequence[bodies.ReadBackBody]]], events: Sequence[Event]
+) -> dict[str, int]:
     """The figures of outputs, by their names in `ServiceView`."""
     firsts = [(sent, min(theirs, key=_place)) for sent, theirs in outputs if _has_first(theirs)]
     figures = {
@@ -263,19 +254,19 @@ def _figures_of(outputs: Sequence[tuple[AckBody, Sequence[ReadBackBody]]], event
     return figures
 
 
-def _has_first(outputs: Sequence[ReadBackBody]) -> bool:
+def _has_first(outputs: Sequence[bodies.ReadBackBody]) -> bool:
     """Whether it is known which output came first: the broker dated them, or they are in one partition."""
     if any(output.appended_ms is None for output in outputs):
         return len({output.tp for output in outputs}) == 1
     return bool(outputs)
 
 
-def _place(output: ReadBackBody) -> tuple[int, int]:
+def _place(output: bodies.ReadBackBody) -> tuple[int, int]:
     """When an output came, as far as that is known."""
     return output.appended_ms or 0, output.offset
 
 
-def _committed_first(firsts: Iterable[tuple[AckBody, ReadBackBody]], events: Sequence[Event]) -> int:
+def _committed_first(firsts: Iterable[tuple[bodies.AckBody, bodies.ReadBackBody]], events: Sequence[Event]) -> int:
     """How many records the log has as committed before their first output.
 
     Both times are of the brokers' clock. The offsets of a transaction may be in the log before its outputs, and take
@@ -284,11 +275,11 @@ def _committed_first(firsts: Iterable[tuple[AckBody, ReadBackBody]], events: Seq
     in_transaction = {
         (row.tp, row.offset)
         for event in events
-        if is_of(event, CommitBeginBody) and event.body.transaction is not None
+        if is_of(event, bodies.CommitBeginBody) and event.body.transaction is not None
         for row in event.body.offsets
     }
     steps: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # an offset, and the ms from which it held
-    for event in sorted((e for e in events if is_of(e, OffsetCommittedBody)), key=lambda e: e.seq):
+    for event in sorted((e for e in events if is_of(e, bodies.OffsetCommittedBody)), key=lambda e: e.seq):
         tp, offset = event.body.tp, event.body.offset
         if (tp, offset) not in in_transaction and (not steps[tp] or offset > steps[tp][-1][0]):
             steps[tp].append((offset, event.ts_ns // 1_000_000))
@@ -299,7 +290,7 @@ def _committed_first(firsts: Iterable[tuple[AckBody, ReadBackBody]], events: Seq
     return count
 
 
-def _overtaken(firsts: Iterable[tuple[AckBody, ReadBackBody]]) -> int:
+def _overtaken(firsts: Iterable[tuple[bodies.AckBody, bodies.ReadBackBody]]) -> int:
     """How many records have a first output behind that of a later record of their key, in one partition.
 
     Outputs in different partitions have no order that a reader sees.
@@ -333,11 +324,11 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
     killed = {
         (event.member, event.incarnation)
         for event in events
-        if is_of(event, FaultBeginBody) and event.body.fault == "kill"
+        if is_of(event, bodies.FaultBeginBody) and event.body.fault == "kill"
     }
     for event in events:
         if event.kind == "closing":
             return
         process = (event.member, event.incarnation)
-        if is_of(event, ExitBody) and event.body.asked and process in started - closed - killed - unseen:
+        if is_of(event, bodies.ExitBody) and event.body.asked and process in started - closed - killed - unseen:
             yield event.member or ""

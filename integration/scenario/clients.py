@@ -21,29 +21,7 @@ from ..members.config import (
 )
 from ..members.service import GAP_MS, SERVICE
 from ..names import COOPERATIVE
-from .actions import (
-    Action,
-    AddPartitions,
-    CreateTopic,
-    Delay,
-    DeleteTopic,
-    Drop,
-    Heal,
-    Join,
-    Kill,
-    KillNode,
-    Leave,
-    NetworkFault,
-    Pause,
-    PauseNode,
-    Reset,
-    RestartNodes,
-    RestoreNodes,
-    Resume,
-    StopNode,
-    Subscribe,
-    WaitEnd,
-)
+from . import actions as do
 from .catalogue import SCENARIOS, Scenario, Step
 
 REQUEST_TIMEOUT = "request_timeout_ms"
@@ -58,17 +36,17 @@ _CONSUMER = {classic: consumer for consumer, classic in _CLASSIC.items()}
 
 _FEWEST = 3
 _WITHOUT_HELP = (
-    Kill,
-    Pause,
-    Resume,
-    AddPartitions,
-    NetworkFault,
-    Heal,
-    KillNode,
-    StopNode,
-    PauseNode,
-    RestartNodes,
-    RestoreNodes,
+    do.Kill,
+    do.Pause,
+    do.Resume,
+    do.AddPartitions,
+    do.NetworkFault,
+    do.Heal,
+    do.KillNode,
+    do.StopNode,
+    do.PauseNode,
+    do.RestartNodes,
+    do.RestoreNodes,
 )
 """Actions that need nothing of the process that they hit."""
 
@@ -78,9 +56,9 @@ _STATIC = replace(
     "is killed: the coordinator refuses its successor until its session ends.",
     steps=(
         SCENARIOS["static"].steps[0],
-        Step("m2 leaves and returns", (Leave("m2"), Join("m2", static=True))),
-        Step("m2 is killed, its successor is refused", (Kill("m2"), Join("m2", static=True), WaitEnd("m2"))),
-        Step("m2 returns after the end of its session", (Join("m2", static=True),)),
+        Step("m2 leaves and returns", (do.Leave("m2"), do.Join("m2", static=True))),
+        Step("m2 is killed, its successor is refused", (do.Kill("m2"), do.Join("m2", static=True), do.WaitEnd("m2"))),
+        Step("m2 returns after the end of its session", (do.Join("m2", static=True),)),
     ),
 )
 _FENCED = replace(
@@ -88,7 +66,7 @@ _FENCED = replace(
     about="Another process starts with the instance id of a static member: the coordinator refuses the newcomer.",
     steps=(
         SCENARIOS["fenced"].steps[0],
-        Step("a twin of m2 is refused", (Join("twin", instance="m2"), WaitEnd("twin"))),
+        Step("a twin of m2 is refused", (do.Join("twin", instance="m2"), do.WaitEnd("twin"))),
     ),
 )
 _OF_BROKER_ASSIGNED: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (_STATIC, _FENCED)}
@@ -107,7 +85,7 @@ def of_client(what: Scenario, client: str) -> Scenario:
     """
     if client not in CLIENTS:
         raise UnknownName("client", client, CLIENTS)
-    migrates = any(a.client in BROKER_ASSIGNED for step in what.steps for a in step.actions if isinstance(a, Join))
+    migrates = any(a.client in BROKER_ASSIGNED for step in what.steps for a in step.actions if isinstance(a, do.Join))
     if client in BROKER_ASSIGNED and not migrates:
         what = replace(_OF_BROKER_ASSIGNED.get(what.name, what), assignors=BROKER_ASSIGNORS[:1])
     topics = dict(what.topics)
@@ -115,12 +93,16 @@ def of_client(what: Scenario, client: str) -> Scenario:
         topics = dict(list(topics.items())[:1])
     classic = _CLASSIC.get(client, client)
 
-    def played(action: Action) -> Action | None:
-        if isinstance(action, Delay | Drop | Reset) and action.api in _OF_CLASSIC and client in BROKER_ASSIGNED:
+    def played(action: do.Action) -> do.Action | None:
+        if (
+            isinstance(action, do.Delay | do.Drop | do.Reset)
+            and action.api in _OF_CLASSIC
+            and client in BROKER_ASSIGNED
+        ):
             return replace(action, api=_HEARTBEAT)
-        if isinstance(action, Leave) and client not in LEAVING:
+        if isinstance(action, do.Leave) and client not in LEAVING:
             return replace(action, hand_over_s=0)
-        if not isinstance(action, Join):
+        if not isinstance(action, do.Join):
             return action if _can(client, topics, action) else None
         if not migrates:
             action = replace(action, client=client)
@@ -203,19 +185,19 @@ def _playable() -> str:
     return ", ".join((*names, "chaos"))
 
 
-def _topics_of(action: Action) -> tuple[str, ...]:
+def _topics_of(action: do.Action) -> tuple[str, ...]:
     """The topics that an action names."""
-    if isinstance(action, Join):
+    if isinstance(action, do.Join):
         return action.topics
-    return (action.topic,) if isinstance(action, AddPartitions) else ()
+    return (action.topic,) if isinstance(action, do.AddPartitions) else ()
 
 
-def _of_service(action: Action) -> Action | None:
+def _of_service(action: do.Action) -> do.Action | None:
     """The same by a process of a service; None if it can't."""
-    if isinstance(action, Join):
-        plain = Join(action.member, topics=action.topics)
+    if isinstance(action, do.Join):
+        plain = do.Join(action.member, topics=action.topics)
         return replace(plain, client=SERVICE) if action == plain else None
-    if isinstance(action, Leave):
+    if isinstance(action, do.Leave):
         return replace(action, hand_over_s=0)
     return action if isinstance(action, _WITHOUT_HELP) else None
 
@@ -230,23 +212,23 @@ def _churn_of(what: Scenario, replicas: int) -> Scenario:
         raise ConfigError(
             f"--replicas {replicas} is too few: m2 leaves and m3 is killed; give at least {_FEWEST}, or remove it"
         )
-    first = tuple(Join(f"m{number}") for number in range(1, replicas + 1))
+    first = tuple(do.Join(f"m{number}") for number in range(1, replicas + 1))
     return replace(
         what,
         about=f"{replicas} members join, another joins, one leaves, one is killed.",
         steps=(
             Step(f"{replicas} join", first),
-            Step("another joins", (Join(f"m{replicas + 1}"),)),
-            Step("m2 leaves", (Leave("m2"),)),
-            Step("m3 is killed", (Kill("m3"),)),
+            Step("another joins", (do.Join(f"m{replicas + 1}"),)),
+            Step("m2 leaves", (do.Leave("m2"),)),
+            Step("m3 is killed", (do.Kill("m3"),)),
         ),
     )
 
 
-def _can(client: str, topics: Mapping[str, int], action: Action) -> bool:
+def _can(client: str, topics: Mapping[str, int], action: do.Action) -> bool:
     """Whether members notice it: no pattern matches a new topic, and a topic that is left out does not change."""
     if client in RESUBSCRIBING:
         return True
-    if isinstance(action, AddPartitions | DeleteTopic):
+    if isinstance(action, do.AddPartitions | do.DeleteTopic):
         return action.topic in topics
-    return not isinstance(action, CreateTopic | Subscribe)
+    return not isinstance(action, do.CreateTopic | do.Subscribe)

@@ -7,49 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from kafka_assignors.history.events import Event
-from kafka_assignors.history.events.bodies import (
-    AckBody,
-    AdminChangeBody,
-    AssignBeginBody,
-    AssignedBeginBody,
-    AssignedEndBody,
-    Body,
-    CommitBeginBody,
-    CommitBody,
-    CommitFailBody,
-    CommitOkBody,
-    ConsumeBody,
-    ExitBody,
-    FaultBeginBody,
-    FaultBody,
-    FaultEndBody,
-    GenerationBody,
-    GenerationCommittedBody,
-    LostBeginBody,
-    LostEndBody,
-    NackBody,
-    NotStableBody,
-    OffsetCommittedBody,
-    PartitionsBody,
-    ReadBackBody,
-    RebalanceRequestBody,
-    RevokeBeginBody,
-    RevokeEndBody,
-    RewoundBody,
-    SentBody,
-    StartBody,
-    StepBody,
-    StopBody,
-    TopicOffset,
-    TopicsBody,
-    TruncatedBody,
-    kinds_of,
-)
+from kafka_assignors.history.events import Event, bodies
 
 from .findings import SHOWN, all_named, named
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=bodies.Body)
 
 _MOST = 200
 """Maximum length, in characters, of an event without words of its own."""
@@ -75,11 +37,11 @@ def _as_json(event: Event) -> str:
     return f"{event.kind} {text if len(text) <= _MOST else text[:_MOST] + '…'}"
 
 
-def _partitions(event: Event[PartitionsBody]) -> str:
+def _partitions(event: Event[bodies.PartitionsBody]) -> str:
     return all_named(event.body.partitions)
 
 
-def _committed(event: Event[GenerationCommittedBody]) -> str:
+def _committed(event: Event[bodies.GenerationCommittedBody]) -> str:
     body = event.body
     members = [
         f"{row.client_id} got {all_named(row.assigned)}" for row in sorted(body.members, key=lambda row: row.client_id)
@@ -87,7 +49,7 @@ def _committed(event: Event[GenerationCommittedBody]) -> str:
     return f"generation {body.generation} ({body.protocol or ''}): {_first(members, '; ')}"
 
 
-def _step(event: Event[StepBody]) -> str:
+def _step(event: Event[bodies.StepBody]) -> str:
     name = event.body.name
     if name == "stable":
         return f"the group was stable in generation {event.body.generation}; {_counts(event.body.topics)}"
@@ -96,11 +58,11 @@ def _step(event: Event[StepBody]) -> str:
     )
 
 
-def _not_stable(event: Event[NotStableBody]) -> str:
+def _not_stable(event: Event[bodies.NotStableBody]) -> str:
     return f"the group was not stable after {event.body.waited_s:g} s; due: {_first(event.body.due, '; ')}"
 
 
-def _truncated(event: Event[TruncatedBody]) -> str:
+def _truncated(event: Event[bodies.TruncatedBody]) -> str:
     fell = _first([f"{named(row.tp)} from {row.end} to {row.offset}" for row in event.body.offsets])
     return f"the log end went back: {fell}"
 
@@ -114,73 +76,73 @@ def _first(items: Sequence[str], between: str = ", ") -> str:
     return between.join(items[:SHOWN]) + more
 
 
-def _runs(event: Event[ConsumeBody]) -> str:
+def _runs(event: Event[bodies.ConsumeBody]) -> str:
     return f"consumed {_first([f'{named(row.tp)} from {row.first} to {row.last}' for row in event.body.offsets])}"
 
 
-def _commit(what: str) -> Callable[[Event[CommitBody]], str]:
-    def words(event: Event[CommitBody]) -> str:
+def _commit(what: str) -> Callable[[Event[bodies.CommitBody]], str]:
+    def words(event: Event[bodies.CommitBody]) -> str:
         error = "" if event.body.error is None else f": {event.body.error}"
         return f"{what} {_offsets(event.body.offsets)}{error}"
 
     return words
 
 
-def _offsets(offsets: Sequence[TopicOffset]) -> str:
+def _offsets(offsets: Sequence[bodies.TopicOffset]) -> str:
     return _first([f"{named(row.tp)} at {row.offset}" for row in offsets])
 
 
-def _record(what: str) -> Callable[[Event[AckBody | ReadBackBody]], str]:
-    def words(event: Event[AckBody | ReadBackBody]) -> str:
+def _record(what: str) -> Callable[[Event[bodies.AckBody | bodies.ReadBackBody]], str]:
+    def words(event: Event[bodies.AckBody | bodies.ReadBackBody]) -> str:
         place = f"{named(event.body.tp)} at {event.body.offset}"
         return f"{what} {event.body.value_id or ''} {place}".replace("  ", " ")
 
     return words
 
 
-def _fault(what: str) -> Callable[[Event[FaultBody]], str]:
+def _fault(what: str) -> Callable[[Event[bodies.FaultBody]], str]:
     return lambda event: f"{event.body.fault.replace('_', ' ')} of {event.body.target} {what}"
 
 
 def _of(body: type[B], words: Callable[[Event[B]], str]) -> tuple[str, Callable[[Any], str]]:
-    (kind,) = kinds_of(body)
+    (kind,) = bodies.kinds_of(body)
     return kind, words
 
 
 _WORDS: Mapping[str, Callable[[Any], str]] = dict(
     (
-        _of(StartBody, lambda e: f"starts, offering {', '.join(e.body.assignors)}"),
-        _of(StopBody, lambda _: "has left"),
-        _of(ExitBody, lambda e: f"{e.member} ended with exit code {e.body.code}"),
-        _of(GenerationBody, lambda e: f"adopted generation {e.body.generation} with {_partitions(e)}"),
-        _of(AssignedBeginBody, lambda e: f"was assigned {_partitions(e)} in generation {e.body.generation}"),
-        _of(AssignedEndBody, lambda e: f"has taken over {_partitions(e)}"),
-        _of(RevokeBeginBody, lambda e: f"is revoking {_partitions(e)}"),
-        _of(RevokeEndBody, lambda e: f"has revoked {_partitions(e)}"),
-        _of(LostBeginBody, lambda e: f"is losing {_partitions(e)}"),
-        _of(LostEndBody, lambda e: f"has lost {_partitions(e)}"),
+        _of(bodies.StartBody, lambda e: f"starts, offering {', '.join(e.body.assignors)}"),
+        _of(bodies.StopBody, lambda _: "has left"),
+        _of(bodies.ExitBody, lambda e: f"{e.member} ended with exit code {e.body.code}"),
+        _of(bodies.GenerationBody, lambda e: f"adopted generation {e.body.generation} with {_partitions(e)}"),
+        _of(bodies.AssignedBeginBody, lambda e: f"was assigned {_partitions(e)} in generation {e.body.generation}"),
+        _of(bodies.AssignedEndBody, lambda e: f"has taken over {_partitions(e)}"),
+        _of(bodies.RevokeBeginBody, lambda e: f"is revoking {_partitions(e)}"),
+        _of(bodies.RevokeEndBody, lambda e: f"has revoked {_partitions(e)}"),
+        _of(bodies.LostBeginBody, lambda e: f"is losing {_partitions(e)}"),
+        _of(bodies.LostEndBody, lambda e: f"has lost {_partitions(e)}"),
         _of(
-            AssignBeginBody,
+            bodies.AssignBeginBody,
             lambda e: f"assigns generation {e.body.generation} as leader and sees {_counts(e.body.topics)}",
         ),
-        _of(ConsumeBody, _runs),
-        _of(CommitBeginBody, _commit("commits")),
-        _of(CommitOkBody, _commit("has committed")),
-        _of(CommitFailBody, _commit("could not commit")),
-        _of(SentBody, lambda e: f"was sent records up to {_offsets(e.body.offsets)}"),
-        _of(RewoundBody, lambda e: f"goes back to {_offsets(e.body.offsets)}"),
-        _of(RebalanceRequestBody, lambda e: f"requests a rebalance: {e.body.why}"),
-        _of(OffsetCommittedBody, lambda e: f"{named(e.body.tp)} was committed at {e.body.offset}"),
-        _of(GenerationCommittedBody, _committed),
-        _of(TopicsBody, lambda e: _counts(e.body.topics)),
-        _of(StepBody, _step),
-        _of(NotStableBody, _not_stable),
-        _of(TruncatedBody, _truncated),
-        _of(FaultBeginBody, _fault("begins")),
-        _of(FaultEndBody, _fault("is over")),
-        _of(AdminChangeBody, lambda e: f"{e.body.change} {e.body.target or ''}: {_counts(e.body.topics)}"),
-        _of(AckBody, _record("acknowledged")),
-        _of(NackBody, lambda e: f"refused {e.body.value_id} {e.body.topic}".replace("  ", " ")),
-        _of(ReadBackBody, _record("read back")),
+        _of(bodies.ConsumeBody, _runs),
+        _of(bodies.CommitBeginBody, _commit("commits")),
+        _of(bodies.CommitOkBody, _commit("has committed")),
+        _of(bodies.CommitFailBody, _commit("could not commit")),
+        _of(bodies.SentBody, lambda e: f"was sent records up to {_offsets(e.body.offsets)}"),
+        _of(bodies.RewoundBody, lambda e: f"goes back to {_offsets(e.body.offsets)}"),
+        _of(bodies.RebalanceRequestBody, lambda e: f"requests a rebalance: {e.body.why}"),
+        _of(bodies.OffsetCommittedBody, lambda e: f"{named(e.body.tp)} was committed at {e.body.offset}"),
+        _of(bodies.GenerationCommittedBody, _committed),
+        _of(bodies.TopicsBody, lambda e: _counts(e.body.topics)),
+        _of(bodies.StepBody, _step),
+        _of(bodies.NotStableBody, _not_stable),
+        _of(bodies.TruncatedBody, _truncated),
+        _of(bodies.FaultBeginBody, _fault("begins")),
+        _of(bodies.FaultEndBody, _fault("is over")),
+        _of(bodies.AdminChangeBody, lambda e: f"{e.body.change} {e.body.target or ''}: {_counts(e.body.topics)}"),
+        _of(bodies.AckBody, _record("acknowledged")),
+        _of(bodies.NackBody, lambda e: f"refused {e.body.value_id} {e.body.topic}".replace("  ", " ")),
+        _of(bodies.ReadBackBody, _record("read back")),
     )
 )
