@@ -28,29 +28,14 @@ def placement(windows: DataFrame, partitions: Mapping[str, int], disorder: DataF
     topic = Window.partitionBy("run", "topic", "window_start")
     seconds = sf.unix_micros(sf.col("window_end")) / 1e6 - sf.unix_micros(sf.col("window_start")) / 1e6
     topic_bytes = sf.sum("bytes").over(topic)
-    return schema.conform(
-        rows.select(
-            "run",
-            schema.utc_day("window_start").alias("dt"),
-            "topic",
-            "partition",
-            "window_start",
-            "window_end",
-            "records",
-            "bytes",
-            (sf.col("records") / seconds).alias("record_rate"),
-            (sf.col("bytes") / seconds).alias("byte_rate"),
-            "null_key_records",
-            (sf.col("records") / sf.sum("records").over(topic)).alias("share"),
-            ratio(sf.col("bytes") * sf.col("n"), topic_bytes).alias("skew"),
-            "first_ts",
-            "last_ts",
-            "tombstones",
-            "order_violations",
-            "numbered_records",
-        ),
-        schema.PLACEMENT,
-    )
+    figures = {
+        "dt": schema.utc_day("window_start"),
+        "record_rate": sf.col("records") / seconds,
+        "byte_rate": sf.col("bytes") / seconds,
+        "share": sf.col("records") / sf.sum("records").over(topic),
+        "skew": ratio(sf.col("bytes") * sf.col("n"), topic_bytes),
+    }
+    return schema.conform(rows.withColumns(figures), schema.PLACEMENT)
 
 
 def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
@@ -76,20 +61,14 @@ def topic_load(placement: DataFrame, partitions: Mapping[str, int]) -> DataFrame
     def total(array: Column) -> Column:
         return sf.aggregate(array, sf.lit(0.0), lambda sum_, x: sum_ + x)
 
-    return schema.conform(
-        with_counts(topics, partitions).select(
-            "run",
-            "topic",
-            n.alias("partitions"),
-            "records",
-            "bytes",
-            ratio(sf.array_max("loads"), mean).alias("max_over_mean"),
-            ratio(sf.sqrt((total(squares) + empty * mean * mean) / n), mean).alias("cv"),
-            ratio(total(ranked), n * sf.col("bytes")).alias("gini"),
-            empty.alias("empty_partitions"),
-        ),
-        schema.TOPIC_LOAD,
-    )
+    figures = {
+        "partitions": n,
+        "max_over_mean": ratio(sf.array_max("loads"), mean),
+        "cv": ratio(sf.sqrt((total(squares) + empty * mean * mean) / n), mean),
+        "gini": ratio(total(ranked), n * sf.col("bytes")),
+        "empty_partitions": empty,
+    }
+    return schema.conform(with_counts(topics, partitions).withColumns(figures), schema.TOPIC_LOAD)
 
 
 def ratio(part: Column, whole: Column) -> Column:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from kafka_assignors.producers.batch import partitions_for_tries
 
 from .. import schema
-from .balance import with_counts
+from .balance import ratio, with_counts
 
 KEYED = ("java", "librdkafka", "sarama", "sarama-reference", "consistent")
 """The presets with distinct placements; see `kafka_assignors.producers.PRESETS`."""
@@ -106,25 +106,19 @@ def partitioners(keys: DataFrame, run: str, partitions: Mapping[str, int], count
 
     mean = sf.col("bytes") / n
     squares = sf.aggregate("load", sf.lit(0.0), lambda total, x: total + (x - mean) * (x - mean))
-    share = sf.when(sf.col("keys") > 0, sf.col("moved_keys") / sf.col("keys")).otherwise(0.0)
-    return schema.conform(
-        topics.withColumn("load", loads("bytes")).select(
-            sf.lit(run).alias("run"),
-            *place,
-            (n == sf.col("n")).alias("current"),
-            "records",
-            "bytes",
-            "keys",
-            sf.when(keyed, sf.col("moved_keys")).alias("moved_keys"),
-            sf.when(keyed, share).alias("moved_key_share"),
-            # At the topic's own partition count these are the records that lie elsewhere than the rule puts them.
-            sf.when(keyed, sf.col("moved_records")).alias("moved_records"),
-            sf.when(mean > 0, sf.array_max("load") / mean).otherwise(0.0).alias("max_over_mean"),
-            sf.when(mean > 0, sf.sqrt(squares / n) / mean).otherwise(0.0).alias("cv"),
-            loads("records").alias("records_per_partition"),
-        ),
-        schema.PARTITIONER_WHAT_IF,
-    )
+    share = ratio(sf.col("moved_keys"), sf.col("keys"))
+    figures = {
+        "run": sf.lit(run),
+        "current": n == sf.col("n"),
+        "moved_keys": sf.when(keyed, sf.col("moved_keys")),
+        "moved_key_share": sf.when(keyed, share),
+        # At the topic's own partition count these are the records that lie elsewhere than the rule puts them.
+        "moved_records": sf.when(keyed, sf.col("moved_records")),
+        "max_over_mean": ratio(sf.array_max("load"), mean),
+        "cv": ratio(sf.sqrt(squares / n), mean),
+        "records_per_partition": loads("records"),
+    }
+    return schema.conform(topics.withColumn("load", loads("bytes")).withColumns(figures), schema.PARTITIONER_WHAT_IF)
 
 
 def placed(distinct: DataFrame, tried: Mapping[str, Collection[int]]) -> DataFrame:

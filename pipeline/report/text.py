@@ -12,6 +12,10 @@ from .. import findings
 
 SHOWN_LOADS = 24
 """Maximum partitions printed per topic; the JSON has all."""
+_REBALANCE = (
+    "group", "generation", "after", "elected", "members", "moves", "fewest", "given back", "longest stop ms",
+    "downtime ms", "assign us",
+)  # fmt: skip
 
 
 def show(summary: dict[str, Any]) -> None:
@@ -83,19 +87,7 @@ def _show_groups(summary: dict[str, Any]) -> None:
     table("Lag", ("group", "records", "known of", "largest at"), [_lag(group, summary) for group in summary["groups"]])
     table(
         "Rebalances",
-        (
-            "group",
-            "generation",
-            "after",
-            "elected",
-            "members",
-            "moves",
-            "fewest",
-            "given back",
-            "longest stop ms",
-            "downtime ms",
-            "assign us",
-        ),
+        _REBALANCE,
         [
             (
                 *(row[name] for name in ("group", "generation", "trigger", "elected", "members", "moves")),
@@ -113,8 +105,7 @@ def _show_groups(summary: dict[str, Any]) -> None:
         ("group", "assignor", "elected", "moves", "most partitions", "load max/mean"),
         [
             (
-                row["group"],
-                row["assignor"],
+                *(row[name] for name in ("group", "assignor")),
                 "yes" if row["elected"] else "",
                 *(row[name] for name in ("moves", "max_partitions")),
                 f"{row['max_over_mean']:.2f}",
