@@ -79,10 +79,6 @@ def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
 class Demo:
     """One run of the demo, on a broker that is ready.
 
-    Attributes:
-        page: The page: written before Spark begins, and again at the end.
-        spark_failure: Why Spark has no result although it was asked for; "" if it has one. All other results stand.
-
     Args:
         out: The run's folder, which gets ``history/`` (with a folder for each part), ``spark/`` and ``report.html``.
         console: Receives progress, live on a terminal and as plain lines elsewhere.
@@ -108,8 +104,8 @@ class Demo:
         self.topics = {sandbox.name(topic): count for topic, count in DEMO_TOPICS.items()}
         self.full, self.spark, self.seed = full, spark, seed
         self.spark_timeout_s = spark_timeout_s
-        self.history, self.page = out / "history", out / "report.html"
-        self.spark_failure = ""
+        self.history, self.page = out / "history", out / "report.html"  # written before Spark begins, and at the end
+        self.spark_failure = ""  # why Spark has no result although it was asked for; all other results stand
         self.groups: list[GroupResult] = []
 
     def run(self) -> Report:
@@ -179,8 +175,6 @@ class Demo:
         new.replace(self.page)
 
     def _parts(self) -> list[tuple[str, Callable[[], Report | GroupResult]]]:
-        """Title and function of each part before Spark, in order."""
-
         def churn(name: str) -> Callable[[], GroupResult]:
             return lambda: self._run_scenario(replace(scenario("churn"), assignors=(name,)), f"churn-{name}")
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -80,17 +81,9 @@ def run_seeds(  # as `run_scenario`
 ) -> list[SeedResult]:
     """Play scenarios one after another, each with its own topics and group, which are removed after it.
 
-    Args:
-        scenarios: Seed -> its scenario, in order.
-        broker: The broker to use; it must be ready.
-        out: Gets a folder per seed. A seed is skipped if its folder has a judged run that hasn't changed since.
-        on_row: Called after each seed with its result and whether it was skipped.
-        prefix: Prefix of all topics and groups.
-        timeout_s: Limit for each step, and for the group to consume everything at the end.
-        until: No seed begins after this time (`time.monotonic`); None: all are played.
-
-    Returns:
-        Result of each seed that was played, now or before.
+    `out` gets a folder per seed. A seed is skipped if its folder has a judged run that hasn't changed since. `on_row`
+    is called after each seed with its result and whether it was skipped. No seed begins after `until`
+    (`time.monotonic`); None: all are played. Returns the result of each that was played, now or before.
 
     Raises:
         ConfigError: A seed's folder has a run of another scenario, e.g. with another client, assignor or law.
@@ -153,9 +146,7 @@ def _run(seed: int, what: Scenario, sandbox: Sandbox, broker: Broker, folder: Pa
 
 def _row(seed: int, what: Scenario, result: GroupResult, folder: Path, seconds: float) -> SeedResult:
     verdict = result.verdict
-    broken: dict[str, int] = {}
-    for violation in verdict.violations:
-        broken[violation.law] = broken.get(violation.law, 0) + 1
+    broken = dict(Counter(violation.law for violation in verdict.violations))
     return SeedResult(
         seed, verdict.value, broken, list(verdict.unknown[:5]), round(seconds, 1), str(folder), _digest(folder),
         _sha256(repr(what).encode()),

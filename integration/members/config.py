@@ -94,6 +94,16 @@ class MemberConfig:
             return Connection(self.bootstrap)
         return from_settings({**self.access, "bootstrap.servers": self.bootstrap})
 
+    def dotted(self) -> dict[str, Any]:
+        """Its settings that librdkafka and Java name alike."""
+        return {
+            "client.id": self.member,
+            "group.id": self.group,
+            "auto.offset.reset": "earliest",
+            **({} if self.instance_id is None else {"group.instance.id": self.instance_id}),
+            **({} if self.rack is None else {"client.rack": self.rack}),
+        }
+
     @property
     def broker_assigned(self) -> bool:
         """Whether it speaks the consumer protocol (KIP-848)."""

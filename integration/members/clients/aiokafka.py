@@ -130,7 +130,8 @@ class AioMember(ReportingMember, ConsumerRebalanceListener):
         # Before the start is told: from then on the harness may end the member.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
         self.write("start", **config.start([assignor.name for assignor in self._assignors], config.assignors))
-        self._consumer = AIOKafkaConsumer(**self._settings())
+        settings = {**config.connection().aiokafka(), **self.settings(self._assignors), **config.consumer}
+        self._consumer = AIOKafkaConsumer(**settings)
         try:
             await self._consumer.start()
             # Not before: `start` would wait for the first join, and end with its error.
@@ -188,23 +189,6 @@ class AioMember(ReportingMember, ConsumerRebalanceListener):
     def _end(self) -> None:
         self._ending = True
 
-    def _settings(self) -> dict[str, Any]:
-        config = self._config
-        settings = {
-            **config.connection().aiokafka(),
-            "client_id": config.member,
-            "group_id": config.group,
-            "group_instance_id": config.instance_id,
-            "session_timeout_ms": config.session_timeout_ms,
-            "heartbeat_interval_ms": config.heartbeat_interval_ms,
-            "partition_assignment_strategy": self._assignors,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "retry_backoff_ms": 50,
-            "fetch_max_wait_ms": 200,
-        }
-        return {**settings, **config.consumer}
-
     async def _consume(self) -> None:
         while not self._ending:
             if self._control.stalls:
@@ -234,7 +218,6 @@ class AioMember(ReportingMember, ConsumerRebalanceListener):
                 await asyncio.sleep(_TICK_S)
 
     async def _take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
-        """Report records, then commit them."""
         self.consumed(polled)
         ends = {tp: records[-1].offset + 1 for tp, records in polled.items()}
         with self.committing(ends, KafkaError, asyncio.TimeoutError):

@@ -40,7 +40,7 @@ from .events import ReportingMember
 from .observed_assignor import ObservedAssignor
 from .program import run_program
 
-_POLL_S, _TICK_S = 0.2, 0.02
+_POLL_S = 0.2
 _DEFAULTS = {
     "app_batch": 20, "app_work_ms": 0, "app_revoke_ms": 0, "app_commits": "auto", "app_interrupt": "ends",
     "app_fails_at": 0,
@@ -115,7 +115,7 @@ class BridgeMember(ReportingMember):
             self._bridge.subscribe(list(config.topics), *map(self._callback, ("assigned", "revoke", "lost")))
             while not self._ending:
                 if self._control.stalls:
-                    self._stand_still("stall", self._control.wait_to_poll)
+                    self.stand_still("stall", self._control.wait_to_poll, lambda: self._ending)
                 elif batch := self._receive():
                     self._work_on(batch)
             if self._control.leave_s is not None:
@@ -136,7 +136,7 @@ class BridgeMember(ReportingMember):
     def in_assign(self) -> None:
         """Called by `ObservedAssignor`. The member stalls here if the harness told it to."""
         if self._control.stalls_assign:
-            self._stand_still("assign_stall", self._control.wait_to_assign)
+            self.stand_still("assign_stall", self._control.wait_to_assign, lambda: self._ending)
 
     def _callback(self, name: str) -> Callable[[Any, Iterable[Any]], None]:
         def tell(_bridge: Any, partitions: Iterable[Any]) -> None:
@@ -151,16 +151,12 @@ class BridgeMember(ReportingMember):
         config = self._config
         return {
             **config.connection().librdkafka(),
-            "client.id": config.member,
-            "group.id": config.group,
+            **config.dotted(),
             "session.timeout.ms": config.session_timeout_ms,
             "heartbeat.interval.ms": config.heartbeat_interval_ms,
-            "auto.offset.reset": "earliest",
             "enable.auto.commit": self._app["app_commits"] == "auto",
             "auto.commit.interval.ms": 200,
             "fetch.wait.max.ms": 200,
-            **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
-            **({} if config.rack is None else {"client.rack": config.rack}),
             **self._settings,
         }
 
@@ -221,12 +217,6 @@ class BridgeMember(ReportingMember):
         ends = {(record.topic(), record.partition()): record.offset() + 1 for record in batch}
         with self.committing(ends, KafkaError):
             self._bridge.commit(message)
-
-    def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
-        with self.standing_still(fault):
-            while not told_to_go_on(_TICK_S) and not self._ending:
-                pass  # until told to continue or to end
-            self._control.go()
 
     def _end(self, *_: object) -> None:
         self._ending = True

@@ -28,14 +28,10 @@ def settings(config: MemberConfig) -> dict[str, Any]:
     """Librdkafka's configuration. Further settings have its own names, with ``_`` for ``.``."""
     return {
         **config.connection().librdkafka(),
-        "client.id": config.member,
-        "group.id": config.group,
+        **config.dotted(),
         **_protocol(config),
-        "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 200,
-        **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
-        **({} if config.rack is None else {"client.rack": config.rack}),
         **{name.replace("_", "."): value for name, value in config.consumer.items()},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from kafka_assignors.history.events import partitions_json
 from ..config import MemberConfig
 from ..control import Control
 
+TICK_S = 0.02
 CLOSE_MS = 5000
 """Limit for a member to leave its group."""
 
@@ -91,6 +92,29 @@ class ReportingMember(ABC):
             self.write("commit_fail", offsets=rows, error=f"{type(error).__name__}: {error}")
         else:
             self.write("commit_ok", offsets=rows)
+
+    def settings(self, assignors: Sequence[Any]) -> dict[str, Any]:
+        """What kafka-python and aiokafka take alike, beside the connection."""
+        config = self._config
+        return {
+            "client_id": config.member,
+            "group_id": config.group,
+            "group_instance_id": config.instance_id,
+            "session_timeout_ms": config.session_timeout_ms,
+            "heartbeat_interval_ms": config.heartbeat_interval_ms,
+            "partition_assignment_strategy": assignors,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "retry_backoff_ms": 50,
+            "fetch_max_wait_ms": 200,
+        }
+
+    def stand_still(self, fault: str, told_to_go_on: Callable[[float], bool], ends: Callable[[], bool]) -> None:
+        """Wait until the member is told to go on, or ends."""
+        with self.standing_still(fault):
+            while not told_to_go_on(TICK_S) and not ends():
+                pass
+            self._control.go()
 
     @contextmanager
     def standing_still(self, fault: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -40,14 +40,13 @@ from kafka_assignors.history.writer import EventWriter
 from ...registry import assignor_named
 from ..config import MemberConfig
 from ..control import Control
-from .events import CLOSE_MS, ReportingMember, Writing
+from .events import CLOSE_MS, TICK_S, ReportingMember, Writing
 from .observed_assignor import ObservedAssignor
 from .program import run_program
 from .work import Work
 
 POLL_MS = 30_000
 JOIN_S = 8
-_RECHECK_S = 0.02
 
 
 class Stop(BaseException):
@@ -142,7 +141,7 @@ class KafkaPythonMember(ReportingMember):
     def in_assign(self) -> None:
         """The member is assigning. If the harness told it to, it stalls here."""
         if self._control.stalls_assign:
-            self._stand_still("assign_stall", self._control.wait_to_assign)
+            self.stand_still("assign_stall", self._control.wait_to_assign, self._is_told_to_end)
 
     def _subscribe(self, to: Mapping[str, Any]) -> None:
         topics = to.get("topics", ())
@@ -150,30 +149,20 @@ class KafkaPythonMember(ReportingMember):
 
     def _consumer_config(self) -> dict[str, Any]:
         config = self._config
-        settings: dict[str, Any] = {
+        return {
             **config.connection().kafka_python(),
-            "client_id": config.member,
-            "group_id": config.group,
-            "group_instance_id": config.instance_id,
-            "session_timeout_ms": config.session_timeout_ms,
-            "heartbeat_interval_ms": config.heartbeat_interval_ms,
-            "partition_assignment_strategy": self._assignors,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
+            **self.settings(self._assignors),
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
-            "retry_backoff_ms": 50,
-            "fetch_max_wait_ms": 200,
+            **({} if config.rack is None else {"client_rack": config.rack}),
+            **self._consumer_settings,
         }
-        if config.rack is not None:
-            settings["client_rack"] = config.rack
-        return {**settings, **self._consumer_settings}
 
     def _consume(self) -> None:
         try:
             while not self._may_stop():
                 if self._control.stalls:
-                    self._stand_still("stall", self._control.wait_to_poll)
+                    self.stand_still("stall", self._control.wait_to_poll, self._is_told_to_end)
                     continue
                 if (wanted := self._control.subscription()) is not None:
                     self._subscribe(wanted)
@@ -201,7 +190,7 @@ class KafkaPythonMember(ReportingMember):
                 raise
             self._polling = False
             self.write("error", error=type(error).__name__, fatal=False, message=str(error))
-            time.sleep(_RECHECK_S)
+            time.sleep(TICK_S)
             return {}
         except RuntimeError as error:
             # What a signal handler raises while `threading.Condition.wait` takes its lock again, it turns into this.
@@ -210,12 +199,6 @@ class KafkaPythonMember(ReportingMember):
             raise
         finally:
             self._polling = False
-
-    def _stand_still(self, fault: str, told_to_go_on: Callable[[float], bool]) -> None:
-        with self.standing_still(fault):
-            while not told_to_go_on(_RECHECK_S) and self._stop_by is None:
-                pass  # until told to continue or to end
-            self._control.go()
 
     def take(self, polled: Mapping[Any, Sequence[Any]]) -> None:
         """Report records per topic-partition, then commit them or leave them for the next due commit."""
@@ -241,7 +224,10 @@ class KafkaPythonMember(ReportingMember):
         """End `run` once no join is in flight, within `JOIN_S`."""
         if self._stop_by is None:
             self._stop_by = time.monotonic() + JOIN_S
-        signal.setitimer(signal.ITIMER_REAL, _RECHECK_S)
+        signal.setitimer(signal.ITIMER_REAL, TICK_S)
+
+    def _is_told_to_end(self) -> bool:
+        return self._stop_by is not None
 
     def _may_stop(self) -> bool:
         # Closing during a join would leave a ghost in the group until its session ends, so we first poll a pending

@@ -65,18 +65,14 @@ def _of_consumer(config: MemberConfig, protocol: Mapping[str, Any]) -> dict[str,
     given = {name.replace("_", "."): value for name, value in config.consumer.items() if name != WORK_MS}
     return {
         **config.connection().java(),
-        "client.id": config.member,
-        "group.id": config.group,
+        **config.dotted(),
         **protocol,
-        "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "retry.backoff.ms": 50,
         "fetch.max.wait.ms": 200,
         "key.deserializer": f"{_BYTES}Deserializer",
         "value.deserializer": f"{_BYTES}Deserializer",
-        **({} if config.instance_id is None else {"group.instance.id": config.instance_id}),
-        **({} if config.rack is None else {"client.rack": config.rack}),
         **given,
     }
 
