@@ -114,13 +114,10 @@ def _summaries(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class VerifiableMember(KafkaPythonMember):
-    """A member that prints its events, and ends after a number of records. `ended_by`: the signal, or None.
+    """A member that prints its events (each record, if `verbose`) and ends after `most` records.
 
-    Args:
-        verbose: Print each record.
-        commits: Commit after each poll; False: the client commits periodically, and nothing is printed.
-        most: Number of records to consume; None: until it is told to stop.
-        hand_over_s: How long it may hand its partitions over after a signal, seconds; 0: not at all.
+    Unless it `commits` after each poll, the client commits periodically, and nothing is printed. After a signal, which
+    `ended_by` names, it may hand its partitions over for `hand_over_s` seconds.
     """
 
     def __init__(

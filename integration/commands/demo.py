@@ -77,13 +77,10 @@ def made_on(sandbox: Sandbox, full: bool) -> tuple[dict[str, int], list[str]]:
 
 
 class Demo:
-    """One run of the demo, on a broker that is ready.
+    """One run of the demo, on a broker that is ready; `full` also with roundrobin, the vote and the worked examples.
 
-    Args:
-        out: The run's folder, which gets ``history/`` (with a folder for each part), ``spark/`` and ``report.html``.
-        console: Receives progress, live on a terminal and as plain lines elsewhere.
-        full: Also the assignor roundrobin, the vote and the worked examples.
-        seed: Decides the keys of the records: the same seed gives the same keyed placement.
+    The folder `out` gets ``history/`` (with a folder for each part), ``spark/`` and ``report.html``. The same `seed`
+    gives the same keys of records, and so the same keyed placement.
     """
 
     def __init__(

@@ -77,11 +77,7 @@ class CoordinatorLog:
     It covers records from the moment this object exists. A completed generation becomes ``generation_committed``, a
     commit ``offset_committed``, a record of a KIP-848 group ``broker_assigned``, and a record of this group that can't
     be decoded ``unread``. The events have the broker's time (record timestamp), converted to this machine's monotonic
-    clock, not the time of reading.
-
-    Args:
-        writer: Receives the events; closed by `close`.
-        timeout_s: Limit for the broker to create its offsets topic.
+    clock, not the time of reading. `close` closes the writer, too.
 
     Raises:
         BrokerUnreachable: No broker answers, or the offsets topic doesn't exist, within `timeout_s`.

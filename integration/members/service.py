@@ -379,15 +379,11 @@ def service_of(
     shared: bool,
     network_faults: bool = False,
 ) -> Service:
-    """How to start a process of a service, checked.
+    """How to start a process of a service, checked. A command that is a text is split into words as in a shell.
 
-    Args:
-        command: A text that is split into words as in a shell, or the words.
-        environment: Variables beside those of this process.
-        asking: How the person who asks wrote that.
-        shared: The broker has topics and groups of others: the service must read those of the run.
-        network_faults: The scenario has faults of one process's network: the proxy tells processes apart by the client
-            id, which must be the member's name.
+    `environment` has variables beside those of this process. `shared`: the broker has topics and groups of others, so
+    the service must read those of the run. `network_faults`: the scenario has faults of one process's network, and the
+    proxy tells processes apart by the client id, which must be the member's name.
 
     Raises:
         ConfigError: The command or a variable is invalid, the program isn't found, or a process isn't told where the

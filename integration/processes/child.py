@@ -61,12 +61,9 @@ def watched_folder(prefix: str) -> Iterator[Path]:
 class ChildProgram:
     """A program under its own `watchdog`, which ends it when this process is gone.
 
-    Args:
-        output: File to which both of its outputs are appended. An unread pipe would fill up and block it.
-        stdin: File descriptor that it reads; default: nothing. The caller closes it.
-        folder: Its working directory; default: this process's.
-        remove: Remove `folder` when this process is gone, and on `close`.
-        environment: Variables that it gets beside this process's.
+    Both of its outputs are appended to the file `output`: an unread pipe would fill up and block it. The caller closes
+    `stdin`. The working directory `folder`, by default this process's, is gone with this process or on `close` if
+    `remove`. It gets the variables of `environment` beside this process's.
     """
 
     def __init__(

@@ -44,13 +44,9 @@ def run_told(
 ) -> Ended:
     """Run a program. If it is too slow, or this call is interrupted, it gets SIGTERM, and SIGKILL after `GRACE_S`.
 
-    Args:
-        command: Program and arguments.
-        tell: Called with its last line on stderr and the seconds since that line: as each line comes, and every
-            `silence_s` seconds without one. The line is "" before the first.
-        timeout_s: How long it may take.
-        silence_s: See `tell`.
-        given: Its standard input, at most a pipe's buffer (64 kB); None: this process's own.
+    `tell` is called with its last line on stderr ("" before the first) and the seconds since that line: as each line
+    comes, and every `silence_s` seconds without one. `given` is its standard input, at most a pipe's buffer (64 kB);
+    None: this process's own.
 
     Raises:
         TooSlow: It did not end in time.

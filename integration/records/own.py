@@ -31,9 +31,7 @@ def is_function(text: str) -> bool:
 def maker(option: str, function: Function) -> Maker:
     """Makes records by a user's function, which is tried with a sample id first.
 
-    Args:
-        option: What names it, for messages.
-        function: A name is looked for in modules of the working directory, too.
+    A name is looked for in modules of the working directory, too. `option` names the function in messages.
 
     Raises:
         ConfigError: It can't be imported or called, or returns no value.

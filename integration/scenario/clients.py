@@ -130,13 +130,10 @@ def of_client(what: Scenario, client: str) -> Scenario:
 def of_service(
     what: Scenario, topics: Mapping[str, int], replicas: int | None = None, output: tuple[str, int] | None = None
 ) -> Scenario:
-    """A scenario whose members are processes of a user's service, which reads these topics.
+    """A scenario whose members are processes of a user's service, which reads these topics (empty: the scenario's).
 
-    Args:
-        what: The scenario.
-        topics: topic -> partition count; empty: the scenario's.
-        replicas: How many processes ``churn`` begins with; None: three.
-        output: The topic that the service writes its outputs to, and its partition count.
+    ``churn`` begins with `replicas` processes, by default three. `output` is the topic that the service writes to, and
+    its partition count.
 
     Raises:
         ConfigError: The scenario has an action that only a member of the harness plays, has an output, or names a topic

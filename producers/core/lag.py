@@ -72,12 +72,8 @@ def flaw(drain_s: object) -> str | None:
 class LagWeights:
     """The weights of one topic's partitions, cached between two readings.
 
-    Args:
-        clock: Monotonic seconds, the clock of the readings.
-        max_age_s: An older reading does not count.
-        tell: Called with (topic, kind of reason, its text) each time that weights are missing.
-
-    Not thread-safe: the caller holds a lock.
+    `clock` (monotonic seconds) is that of the readings. `tell` is called with (topic, kind of reason, its text) each
+    time that weights are missing. Not thread-safe: the caller holds a lock.
 
     Cost: a look at the clock; O(n log n) once per new reading.
     """

@@ -31,10 +31,8 @@ class KeyPlacement(NamedTuple):
 class CachedTopic:
     """A snapshot of one topic, with the rule and the key placement of its records.
 
-    Args:
-        source, leader_ids: From `_source` and `_leader_ids`, before the view was made.
-        rule: Places records without a key; None: the partitioner's `choose` places all records.
-        keys: Places records with a key, unless `rule` is None; None: keys are ignored.
+    `source` and `leader_ids` were read before the view was made. Without a rule the partitioner's `choose` places all
+    records; without `keys` the rule also places those with a key.
     """
 
     __slots__ = (
@@ -82,13 +80,8 @@ class CachedTopic:
 class TopicCache:
     """The topics of one partitioner. Threads may share it: a race reads a topic twice.
 
-    Args:
-        make_rule: Creates the rule for one topic's records without a key; None: there is no rule.
-        keys: View -> the placement of its keys.
-        by_choose: Whether the partitioner's `choose` places all records, and calls rules and keys itself.
-
-    Attributes:
-        cached: topic -> its snapshot, for callers that look it up before they call.
+    `make_rule` creates the rule for one topic's records without a key. `by_choose`: the partitioner's `choose` places
+    all records, and calls rules and keys itself.
     """
 
     __slots__ = ("_by_choose", "_keys", "_leaders", "_make_rule", "_rules", "cached")
@@ -106,7 +99,7 @@ class TopicCache:
         self._keys = keys
         self._leaders = leaders
         self._rules: dict[str, TopicRule] = {}
-        self.cached: dict[str, CachedTopic] = {}
+        self.cached: dict[str, CachedTopic] = {}  # for callers that look a topic up before they call
 
     def rule(self, topic: str) -> Any:
         """The `TopicRule` of one topic, always the same object; None without rules."""
