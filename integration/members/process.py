@@ -41,9 +41,8 @@ class MemberProcess(ABC):
     assigned_in: int = -2  # the generation of its last assigned callback
     revoked_in: int = -2
     adopted_ns: int = 0  # when it last adopted an assignment, or its assigned callback ended
-    position: dict[TopicPartition, int] = field(
-        default_factory=dict
-    )  # next offset of what it has and has consumed from
+    # next offset of what it has and has consumed from
+    position: dict[TopicPartition, int] = field(default_factory=dict)
     view: tuple[int, Mapping[str, int]] | None = None  # what it last assigned as leader: generation, partition counts
     committed_ns: int = 0  # when a commit of its was last accepted
     answered_ns: int = 0  # when a commit of its was last accepted or refused

@@ -76,9 +76,7 @@ class Scenario:
     name: str
     about: str  # one sentence for the user
     steps: tuple[Step, ...]
-    topics: Mapping[str, int] = field(
-        default_factory=lambda: dict(DEMO_TOPICS)
-    )  # partition counts; created for the run
+    topics: Mapping[str, int] = field(default_factory=lambda: dict(DEMO_TOPICS))  # partition counts; made for the run
     assignors: tuple[str, ...] = ("cooperative-sticky",)  # assignors of the members that name none
     rate_per_s: int = 100
     gap_ms: int = 8000  # how long a topic-partition may be without an owner (law O4): a session, plus the time to join
