@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from kafka.protocol import consumer, metadata, producer
@@ -27,7 +27,8 @@ Errors = Mapping[tuple[str, int], int]
 """(topic, partition) -> error code; 0: none."""
 
 
-class JoinCall(NamedTuple):
+@dataclass(frozen=True)
+class JoinCall:
     """A member asks to join. `member_id` is empty at first; `protocols` are name and subscription, best first."""
 
     member_id: str
@@ -37,27 +38,31 @@ class JoinCall(NamedTuple):
     protocols: tuple[tuple[str, bytes], ...]
 
 
-class SyncCall(NamedTuple):
+@dataclass(frozen=True)
+class SyncCall:
     """A member asks for its assignment in a generation."""
 
     member_id: str
     generation: int
 
 
-class BeatCall(NamedTuple):
+@dataclass(frozen=True)
+class BeatCall:
     """A heartbeat."""
 
     member_id: str
     generation: int
 
 
-class LeaveCall(NamedTuple):
+@dataclass(frozen=True)
+class LeaveCall:
     """Members are to leave: (member id, instance id)."""
 
     members: tuple[tuple[str, str | None], ...]
 
 
-class CommitCall(NamedTuple):
+@dataclass(frozen=True)
+class CommitCall:
     """Offsets are to be committed; if `transaction` is not None, with that transactional id's transaction."""
 
     member_id: str
@@ -66,14 +71,16 @@ class CommitCall(NamedTuple):
     transaction: str | None = None
 
 
-class EndCall(NamedTuple):
+@dataclass(frozen=True)
+class EndCall:
     """A transaction is to be committed or aborted."""
 
     transaction: str
     commits: bool
 
 
-class ConsumerBeatCall(NamedTuple):
+@dataclass(frozen=True)
+class ConsumerBeatCall:
     """The heartbeat of a KIP-848 member, by which it joins, leaves, and tells what it owns. None: as before.
 
     `pattern` is the regular expression to which it subscribes, `assignor` the broker's that it wants.
@@ -106,7 +113,8 @@ class Reply:
     given: Partitions | None = None  # of a KIP-848 member's heartbeat: the partitions that it may have; None: as before
 
 
-class SentOffsets(NamedTuple):
+@dataclass(frozen=True)
+class SentOffsets:
     """What an answer tells a client of: records below these offsets, or an offset to begin at."""
 
     offsets: Offsets
@@ -117,7 +125,8 @@ class TopicNames:
     """Metadata have told names of topics that were not known before."""
 
 
-class Unread(NamedTuple):
+@dataclass(frozen=True)
+class Unread:
     """Something about groups was said that isn't understood."""
 
     reason: str
