@@ -62,9 +62,7 @@ class MemberConfig:
     assignors: tuple[str, ...]
     history: str
     run: str
-    incarnation: int = (
-        0  # processes of that name before it; those of a service's consumer that was made anew count, too
-    )
+    incarnation: int = 0  # processes of that name before it, also of a service's consumer that was made anew
     instance_id: str | None = None
     rack: str | None = None
     session_timeout_ms: int = 2000

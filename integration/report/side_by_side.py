@@ -32,7 +32,7 @@ class Row(NamedTuple):
     downtime_ms: float  # partition·ms without an owner, in steps of the running group without a kill
     stop_ms: float  # the longest of these times
     delays_ms: Mapping[str, float]  # `checker.delays.spread` of the records that were sent during these steps
-    killed_ms: float | None  # the longest in steps with a kill, which contain a session timeout; None: none
+    killed_ms: float | None  # the longest in steps with a kill, which contain a session timeout; None: no kill
     generations: int  # of these steps and those with a kill, as are the next five; the group's start does not count
     rebalances: int
     moves: int  # partitions that went from one member to another

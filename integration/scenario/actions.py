@@ -48,9 +48,7 @@ class Join:
     static: bool = False  # it has an instance id (its name), so it may restart without a rebalance
     client: str = "kafka-python"
     pattern: str | None = None  # regular expression: it subscribes to the topics whose names match
-    instance: str | None = (
-        None  # its instance id, if that isn't its name; two members with the same id fence each other
-    )
+    instance: str | None = None  # its instance id, if not its name; two members with the same id fence each other
     consumer: Mapping[str, Any] = field(default_factory=dict)  # by kafka-python's names; they override the scenario's
 
 

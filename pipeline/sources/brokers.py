@@ -60,7 +60,7 @@ class TopicSnapshot:
 
     cluster: str
     partitions: dict[str, int]  # topic -> partition count
-    first: dict[TopicPartition, int] = field(default_factory=dict)  # Topic-partition -> the first existing offset
+    first: dict[TopicPartition, int] = field(default_factory=dict)  # the first existing offset
     end: dict[TopicPartition, int] = field(default_factory=dict)
     everywhere: dict[str, int] = field(default_factory=dict)  # partition counts of all topics except Kafka's own
     open: dict[TopicPartition, int] = field(default_factory=dict)  # offsets that an open transaction holds back, if any
