@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import signal
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -138,6 +139,20 @@ def _whole(config: pytest.Config) -> bool:
     """Nothing with a broker was left out but the tests for a release and the long ones."""
     some = config.option.keyword or not _brokers(config) or getattr(config.option, "lf", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not some
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that isn't there has a third of a second to answer, not five."""
+    from kafka_assignors.integration.broker import external, ready
+
+    patient = ready.await_ready
+
+    def soon(where: Any, timeout_s: float, *more: Any) -> Any:
+        return patient(where, min(timeout_s, 0.3), *more)
+
+    for module in (external, ready):
+        monkeypatch.setattr(module, "await_ready", soon)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -95,6 +95,7 @@ def test_every_command_takes_the_profile_and_not_the_variable(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["why g", "watch g --once", "keys place orders k"])
+@pytest.mark.usefixtures("impatient")
 def test_the_variable_names_the_cluster_only_where_a_file_names_none(
     line: str, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

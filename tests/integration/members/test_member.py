@@ -308,6 +308,7 @@ def test_a_member_that_dies_by_itself_is_told_with_its_last_words(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("impatient")
 def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
     def tried(make: Callable[[], object]) -> str:
         with pytest.raises(BrokerUnreachable) as caught:

@@ -121,6 +121,7 @@ def test_a_wrong_configuration_is_usage(path: str, tmp_path: Path, capsys: pytes
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ASKING)
+@pytest.mark.usefixtures("impatient")
 def test_a_dead_broker_is_named(
     path: str, nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

@@ -165,6 +165,7 @@ WRONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", WRONG)
+@pytest.mark.usefixtures("impatient")
 def test_wrong_input_is_one_sentence(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ READING = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", READING)
+@pytest.mark.usefixtures("impatient")
 def test_the_cluster_of_the_variable_is_asked_and_told(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +229,7 @@ def test_the_cluster_of_the_variable_is_asked_and_told(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", READING)
+@pytest.mark.usefixtures("impatient")
 def test_without_a_named_cluster_the_usual_address_is_asked_and_told(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
