@@ -114,10 +114,7 @@ def repeated(every_s: float, tell: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def going_on(doing: str, at: Callable[[], str] = str) -> Iterator[None]:
-    """Tell on stderr, each `TOLD_EVERY_S` while the body runs, that it goes on; unless `quiet`.
-
-    `at` returns where it is, or "".
-    """
+    """Tell on stderr each `TOLD_EVERY_S` that the body goes on, and where (`at`), unless `quiet`."""
     if is_quiet():
         yield
         return

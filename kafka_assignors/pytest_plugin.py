@@ -364,7 +364,6 @@ class _Judged:
         return check(History.load(self.folder, without=self.loose), self.require)
 
     def text(self) -> str:
-        """The verdict in words."""
         verdict = self.verdict()
         return _verdict_text(verdict, self.folder, self.services_lines(verdict))
 
@@ -379,7 +378,6 @@ class _Judged:
 
     @property
     def unknown_ok(self) -> bool:
-        """Whether all groups are loose."""
         return all(group.group in self.loose for group in self.groups)
 
 
@@ -572,10 +570,7 @@ def kafka_judge() -> Callable[..., Verdict]:
 
 
 def _verdict_text(verdict: Verdict, folder: Path, more: Iterable[str] = ()) -> str:
-    """The first broken law, because pytest's summary shows one line; then the verdict and how to judge it again.
-
-    `more` stands before the last.
-    """
+    """The first broken law, for pytest's summary of one line; the verdict; `more`; how to judge it again."""
     first = [f"{violation.law}: {violation.message}" for violation in verdict.violations[:1]]
     lines = verdict_lines(verdict)
     if len(lines) > _LINES:

@@ -28,11 +28,7 @@ _recorded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def record_consumer(consumer: Any, sender: EventSender) -> None:
-    """Record a consumer from its start on, or from now on if it has started; a second call does nothing.
-
-    Raises:
-        ConfigError: It has no group, or this aiokafka lacks a private name.
-    """
+    """Record a consumer from its start or from now on; ConfigError without a group, or if a private name is missing."""
     if getattr(consumer, "_group_id", None) is None:
         raise ConfigError("this consumer can't be recorded: it has no group_id")
     if missing := [name for name in ("_subscription", "_client", "start") if not hasattr(consumer, name)]:

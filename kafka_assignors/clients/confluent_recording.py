@@ -80,8 +80,6 @@ def metadata_of(consumer: Any) -> GroupMetadata | None:
 
 
 class _Watch:
-    """One consumer."""
-
     def __init__(self, sender: EventSender, metadata: GroupMetadata) -> None:
         self._sender, self._group = sender, metadata.group
         self._member: ServiceMember | None = None

@@ -59,8 +59,7 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
     `timeout_s` is for all addresses together.
 
     Raises:
-        AccessRefused: The cluster refuses the certificate, the user or the protocol, or nobody gives this client a
-            token; one sentence.
+        AccessRefused: The cluster refuses the certificate, user or protocol, or the client gets no token; one sentence.
         ConfigError: An address is not ``host:port``.
         OSError: No connection, or no complete answer in time; if there are several addresses, it says what each did.
         ValueError: The answer is not Kafka's.
@@ -93,8 +92,7 @@ def partition_count(connection: Connection, topic: str, timeout_s: float = 5) ->
 def request(connection: Connection, api: int, version: int, body: bytes, timeout_s: float = 5) -> bytes:
     """Send one request of Kafka's protocol; the first address that answers decides.
 
-    `version` is one whose header is not flexible; `body` and the response are without headers. `timeout_s` is for all
-    addresses together.
+    `version`'s header is not flexible; `body` and the response are without headers. `timeout_s` is for all addresses.
 
     Raises:
         AccessRefused: The cluster refuses the certificate, the user or the protocol.

@@ -34,11 +34,7 @@ _WAYS = (
 
 
 def bearer_fields(given: Mapping[str, Given], fields: Mapping[str, str]) -> dict[str, str]:
-    """Fields beside `fields`, those that map to one setting each.
-
-    Raises:
-        ConfigError: No source of tokens, two of them, credentials are missing, or a setting that we don't support.
-    """
+    """Fields beside `fields`; ConfigError if the source of tokens is missing, ambiguous, incomplete or unsupported."""
     for name, values in _ALLOWED.items():
         if (setting := given.get(name)) is not None and setting.value.strip() not in values:
             raise ConfigError(

@@ -30,11 +30,7 @@ class Login(NamedTuple):
 
 
 def parse(text: str) -> Login:
-    """Parse a ``sasl.jaas.config``.
-
-    Raises:
-        ValueError: The form is not ``MODULE required name="value" …;``. The message quotes no part of the text.
-    """
+    """Parse a ``sasl.jaas.config``: ``MODULE required name="value" …;``; else a ValueError, which quotes none of it."""
     words = _tokens(text)
     module, flag = (words.pop(0) if words else ("", "") for _ in range(2))
     if module[0] != "word" or flag[0] != "word" or flag[1].lower() not in _FLAGS:

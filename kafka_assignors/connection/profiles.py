@@ -34,8 +34,7 @@ def chosen(lines: Sequence[Line], profile: str | None, file: str) -> list[Line]:
     Without a profile, the file must have no sections. `file` is its name for errors.
 
     Raises:
-        ConfigError: There is no such profile, two have its name, a header is malformed, or the file has profiles and
-            none is named.
+        ConfigError: There is no such profile, two have its name, a header is malformed, or none of several is named.
     """
     sections: dict[str, list[Line]] = {}
     common: list[Line] = []

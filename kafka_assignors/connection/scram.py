@@ -27,11 +27,7 @@ class Scram:
         return f"n,,{self._bare}".encode()
 
     def final(self, answer: bytes) -> bytes:
-        """The client-final message, given the broker's answer to the first.
-
-        Raises:
-            ValueError: The answer is not SCRAM's, or to another client.
-        """
+        """The client-final message, given the answer to the first; ValueError if that isn't SCRAM's, or not ours."""
         text = answer.decode()
         attributes = dict(part.partition("=")[::2] for part in text.split(","))
         if not {"r", "s", "i"} <= set(attributes) or not attributes["r"].startswith(self._nonce):

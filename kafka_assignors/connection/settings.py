@@ -124,10 +124,8 @@ class Connection:
         dns_lookup, request_timeout, reconnect_backoff, reconnect_backoff_max, idle: As in Java, times in
             milliseconds. None: each client's default.
         ignored: Names of given settings that are not about the connection.
-        token_endpoint, client_id, client_secret, scope: For OAUTHBEARER, an identity server's token endpoint and the
-            client's credentials there.
-        token_function, token_argument: For OAUTHBEARER, ``module:function`` that returns a token, and the text that
-            it gets.
+        token_endpoint, client_id, client_secret, scope: For OAUTHBEARER, a token endpoint and the credentials there.
+        token_function, token_argument: For OAUTHBEARER, ``module:function`` that returns a token, and its text.
         extensions: SASL extensions beside the token, as ``name=value,…``.
         token_ca: Trusted certificates for the token endpoint as PEM; None for the machine's.
     """

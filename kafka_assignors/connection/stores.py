@@ -59,11 +59,7 @@ def trusted(path: str, password: str | None, where: str) -> str:
 
 
 def identity(path: str, password: str | None, key_password: str | None, where: str) -> Identity:
-    """The certificate and private key of a key store as PEM.
-
-    Raises:
-        ConfigError: The file cannot be read, is neither PEM nor PKCS12, or contains no key.
-    """
+    """The certificate and private key of a key store as PEM; ConfigError if it can't be read or has no key."""
     data = _read(path, where)
     if _is_pem(data):
         if password is not None:

@@ -58,9 +58,8 @@ class BrokerOptions(Options):
 class BrokerSide(Strategy):
     """An assignor that runs in the broker. What members own is their current target assignment.
 
-    A group lists its members in the order in which they joined, which matters if hash codes collide. The broker
-    compares lists and patterns of topics, and lists beside patterns are never equal, even if all members get the same
-    topics.
+    A group lists its members as they joined, which matters if hash codes collide. The broker compares lists and
+    patterns of topics, and lists beside patterns are never equal, even if all members get the same topics.
     """
 
     declared = BrokerOptions

@@ -40,11 +40,7 @@ _BETWEEN = "+"  # no topic's name has it
 
 
 def check(topics: Any) -> Sets | None:
-    """Validate the option `topics`: sets of co-partitioned topics, or None.
-
-    Raises:
-        ConfigError: It is not a list of lists of two or more topic names, or a topic occurs twice.
-    """
+    """Validate the option `topics`: None, or lists of two or more names, each name once; ConfigError otherwise."""
     if topics is None:
         return None
     if isinstance(topics, str) or not isinstance(topics, Sequence):

@@ -109,19 +109,11 @@ class Option(Generic[T]):
         return self.annotation, self.default
 
     def of_plan(self, value: Any) -> T:
-        """Validate the value that a plan gives, or a group's leader.
-
-        Raises:
-            ConfigError: It is invalid.
-        """
+        """Validate the value that a plan gives, or a group's leader; ConfigError if it is invalid."""
         return self._valid(self._check, value)
 
     def of_consumer(self, value: Any) -> Any:
-        """Validate the value that an assignor's constructor gives.
-
-        Raises:
-            ConfigError: It is invalid.
-        """
+        """Validate the value that an assignor's constructor gives; ConfigError if it is invalid."""
         return self._valid(self._check, value)
 
     def _valid(self, check: Callable[[Any], V], value: Any, whose: str = "") -> V:
@@ -216,19 +208,11 @@ class Options:
         self.validate()
 
     def validate(self) -> None:
-        """Check the values together.
-
-        Raises:
-            ConfigError: Values don't fit each other.
-        """
+        """Raise a ConfigError if the values don't fit each other."""
 
     @classmethod
     def chosen(cls, **given: Any) -> dict[str, Any]:
-        """Validate arguments of an assignor's constructor, and return them as they are used.
-
-        Raises:
-            ConfigError: A value is invalid.
-        """
+        """The arguments of an assignor's constructor as they are used; ConfigError if one is invalid."""
         options = cls.of_consumers()
         return {name: options[name].of_consumer(value) for name, value in given.items()}
 
@@ -329,11 +313,7 @@ def is_ours(name: str) -> bool:
 
 
 def options_of(name: str) -> tuple[str, dict[str, Any]]:
-    """Split one of our assignors' names, such as ``consistent-hash{"epsilon": 0.1}``, into bare name and options.
-
-    Raises:
-        ConfigError: The options aren't a JSON object.
-    """
+    """Split a name like ``consistent-hash{"epsilon": 0.1}`` into name and options; ConfigError if they aren't JSON."""
     bare, brace, rest = name.partition("{")
     if not brace:
         return name, {}

@@ -32,8 +32,7 @@ def decode(
 ) -> Decoded:
     """Decode members' subscriptions to a `Group`, as the strategy of that name reads them.
 
-    Partition counts and racks are those that the leader sees. Undecodable user data claim no partitions. Facts are in a
-    fixed order.
+    Partition counts and racks are as the leader sees them. Undecodable user data claim nothing. The facts are ordered.
 
     Raises:
         UnknownName: No strategy has the name.

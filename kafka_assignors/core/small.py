@@ -36,8 +36,7 @@ def assigned(name: str, members: Sequence[Joined], partitions: Mapping[str, int]
 
     None if the group is large, or if any of this holds: a member has a rack, sends options or unreadable data, or is
     Sarama's under ``sticky``; a topic is missing or empty; two members claim one partition, or a claim names a
-    partition that does not exist or that the member does not subscribe to; under the sticky names, subscriptions
-    differ.
+    partition that does not exist or is not subscribed to; under the sticky names, subscriptions differ.
 
     The leader's options must be the defaults. Cost: O(M log M + P); under the sticky names also a hash per partition
     and member that may exchange it.
@@ -114,7 +113,6 @@ def _turns(topics: Sequence[str], counts: Sequence[int], readers: Sequence[froze
 
 
 def _takers(topics: Sequence[str], readers: Sequence[frozenset[str]]) -> Iterable[Sequence[int]]:
-    """The subscribers of each topic."""
     if len({id(subscription) for subscription in readers}) == 1:
         return [range(len(readers))] * len(topics)
     return [[m for m, subscription in enumerate(readers) if topic in subscription] for topic in topics]
@@ -243,7 +241,6 @@ class _Optimum:
         return _number(_mixed(key ^ self._member_keys[member]))
 
     def owners(self) -> list[int]:
-        """The owner of each position."""
         have = [0] * self.members
         for m in self.owner:
             if m >= 0:

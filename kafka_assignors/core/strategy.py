@@ -105,11 +105,7 @@ class Strategy:
         return {name: option.unsent for name, option in self.declared.of_group().items() if option.unsent is not None}
 
     def with_options(self: Self, /, **options: Any) -> Self:
-        """This strategy with these options, all others at their defaults.
-
-        Raises:
-            ConfigError: The strategy has no such option, or the option's value is invalid.
-        """
+        """This strategy with these options, others at their defaults; ConfigError for an unknown or invalid one."""
         defaults = self.defaults()
         for option in options:
             if option not in defaults:
@@ -212,7 +208,6 @@ class Strategy:
         ]
 
     def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:  # noqa: ARG002
-        """`rejoining` for one member."""
         return sent._replace(generation=generation) if sent.version > 1 else sent
 
     def agreed(

@@ -150,11 +150,7 @@ def assigned(member: CommittedMember) -> set[TopicPartition]:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` that holds a group: ``abs(String.hashCode) % partitions``, as Java does.
-
-    Raises:
-        ValueError: `partitions` is below 1.
-    """
+    """The partition of ``__consumer_offsets`` of a group, as in Java; ValueError if `partitions` is below 1."""
     if partitions < 1:
         raise ValueError(f"{COORDINATOR_TOPIC} has {partitions} partitions; at least 1 is needed")
     code = hash_code(group)
@@ -165,8 +161,6 @@ def partition_of(group: str, partitions: int) -> int:
 
 
 class _Reader(FlexibleReader):
-    """Reads the structures within records."""
-
     def topic_partitions(self) -> list[dict[str, Any]]:
         return self.array(_Reader._topic_partition)
 

@@ -208,7 +208,6 @@ class _MemberLife:
         return part
 
     def adopt(self, event: Event[GenerationBody]) -> None:
-        """A member has adopted a generation."""
         body, ts_ms = event.body, event.ts_ns // 1_000_000
         if body.sent is None:
             return

@@ -32,11 +32,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def one_at_a_time(path: Path, timeout_s: float = 900) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`. The system releases it when the holder dies in any way.
-
-    Raises:
-        JarError: Another process held the lock for `timeout_s` seconds.
-    """
+    """Lock `path` until its holder ends in any way; JarError if another holds it for `timeout_s` seconds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + timeout_s
     notice_shown = False

@@ -84,11 +84,7 @@ def locked_jars(lock: Path) -> list[Path]:
 
 
 def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) -> Any:
-    """A MavenContext of jgo that only uses `repo_cache`, and ignores jgo's settings and folders in the home directory.
-
-    Raises:
-        JarError: jgo is not installed.
-    """
+    """A MavenContext of jgo that uses `repo_cache` alone, no settings or folders of the home; JarError without jgo."""
     try:
         from jgo.constants import MAVEN_CENTRAL_URL
         from jgo.maven import MavenContext, PythonResolver

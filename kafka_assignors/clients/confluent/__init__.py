@@ -1,8 +1,7 @@
 """Assignors for confluent-kafka. librdkafka accepts no custom assignors, so two connections act as one group member.
 
-The control plane is a kafka-python consumer. It is the group's member: it runs the assignor, sends heartbeats and
-commits, but fetches nothing. The data plane is a confluent ``Consumer``; it fetches the partitions that the member
-owns.
+The control plane, a kafka-python consumer, is the group's member: it runs the assignor, sends heartbeats and commits,
+but fetches nothing. The data plane is a confluent ``Consumer``; it fetches the partitions that the member owns.
 
     with BridgedConsumer({"bootstrap.servers": "…", "group.id": "billing"}, [CooperativeStickyAssignor]) as consumer:
         consumer.subscribe(["orders"])
@@ -12,13 +11,11 @@ owns.
 
 * when the caller next calls `poll`, `consume` or `commit()`, as with kafka-python and Java;
 * when the caller commits this message, or an offset beyond it;
-* when the consumer closes normally: on leaving ``with`` without an exception, or by `close` while no exception is
-  handled.
+* when the consumer closes normally: by leaving ``with`` without an exception, or by `close` while none is handled.
 
 So a message is not finished if its processing raises, inside ``with`` or before a ``finally`` that closes, nor if
 Ctrl-C or an error in a callback ends `consume` before it returns. An interrupt loses no message: a caller that
-continues gets the messages that `consume` had when it was interrupted. When a partition moves, the next owner reads its
-unfinished messages.
+continues gets the messages that `consume` had. When a partition moves, the next owner reads its unfinished messages.
 
 Differences from a ``Consumer``:
 
@@ -28,11 +25,9 @@ Differences from a ``Consumer``:
   transactions without offsets, `TransactionalProducer` is safe from a late commit.
 * The group's work runs during `poll` and `consume`. A rebalance may make them exceed their timeout. More than
   ``max.poll.interval.ms`` between two calls ends the membership, as with any consumer.
-* Settings are librdkafka's. Settings of the connection (addresses, TLS, SASL, ``oauth_cb``) and of the member are
-  translated for the control plane. A setting that cannot be translated is rejected by name; use ``control={…}``
-  instead.
-* Callbacks run during these calls, on a thread of kafka-python's, while the caller waits. They may `commit`, but not
-  `poll`.
+* Settings are librdkafka's. Those of the connection (addresses, TLS, SASL, ``oauth_cb``) and of the member are
+  translated for the control plane, or rejected by name; use ``control={…}`` then.
+* Callbacks run during these calls, on another thread, while the caller waits. They may `commit`, but not `poll`.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ class BridgedConsumer:
             ``ssl_context`` no TLS setting is translated, with a ``sasl_mechanism`` no SASL setting.
 
     Raises:
-        ConfigError: No ``group.id``, no ``bootstrap.servers``, no assignors, or a setting that the bridge cannot
-            support; the message names it.
+        ConfigError: No ``group.id``, no ``bootstrap.servers``, no assignors, or an unsupported setting.
     """
 
     def __init__(
@@ -109,8 +108,7 @@ class BridgedConsumer:
         Args:
             topics: Either names or patterns.
             on_assign: Called with new partitions. Reading starts at the ``offset`` that it sets on one.
-            on_revoke: Called with revoked partitions, after fetching has stopped and finished messages are committed;
-                it may `commit` more.
+            on_revoke: Called with revoked partitions, after finished messages are committed; it may `commit` more.
             on_lost: Called with partitions that are lost because the member was fenced; `on_revoke` by default.
 
         Raises:
@@ -191,15 +189,13 @@ class BridgedConsumer:
             message: A finished message, or
             offsets: confluent ``TopicPartition``s with the next offsets to read. Without either: all messages that
                 `poll` and `consume` returned, which then count as finished.
-            asynchronous: Return at once. A failed commit is logged and retried. (confluent-kafka's default is True;
-                here it is False.)
+            asynchronous: Return at once. A failed commit is logged and retried. (confluent-kafka's default: True.)
 
         Returns:
             The committed offsets as confluent ``TopicPartition``s; None if asynchronous.
 
         Raises:
-            KafkaError: kafka-python's, for example ``CommitFailedError`` if the member is out of its group or no longer
-                owns a partition.
+            KafkaError: kafka-python's, ``CommitFailedError`` if the member is out of its group or lost a partition.
             ConfigError: Both a message and offsets are given.
         """
         if message is not None and offsets is not None:

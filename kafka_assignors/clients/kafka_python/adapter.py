@@ -49,8 +49,7 @@ def _close_calling() -> None:
 class _ClosesConsumerOnError(KeywordOptions):
     """Closes the calling consumer if the assignor's constructor raises.
 
-    A consumer creates its assignors late in its own constructor. If one of them raises, the consumer would leave its
-    threads and sockets open.
+    A consumer creates its assignors late in its own constructor, and would leave its threads and sockets open.
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (a metaclass)
@@ -310,8 +309,7 @@ class Cooperative(Assignor):
     Args:
         rack: This member's rack, sent with its subscription. None: the consumer's ``client_rack``; "": none.
         protocol: ``"auto"`` supports both rebalance protocols and follows its consumer. ``"cooperative"`` and
-            ``"eager"`` support only that protocol: kafka-python then rejects a list of assignors that implies the
-            other.
+            ``"eager"`` support only that protocol: kafka-python rejects a list that implies the other.
 
     Raises:
         ConfigError: `protocol` is not one of the three, `rack` is not a string, or an option is unknown or invalid.

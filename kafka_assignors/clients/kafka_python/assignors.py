@@ -45,8 +45,7 @@ class _Sticky(Assignor):
         parity: ``"java"`` returns exactly the assignment of Java's assignor of the same name, including its hash order.
             If subscriptions differ, this assignment is often less balanced or moves more partitions, and it is slow in
             large groups. If Java's algorithm throws, does not terminate, or returns an invalid assignment, the optimal
-            assignment is used instead, and a warning is logged. None, the default, always returns the optimal
-            assignment.
+            assignment is used instead, and a warning is logged. None, the default: always the optimal assignment.
         rack_costs: The cost of reading from another rack: ``"replica"`` (the default), ``"leader"``, ``"none"`` or a
             matrix {member rack: {replica rack: cost}}; see `core.sticky.objective.Objective`. All members should use
             the same; `kafka_assignors.core.group.options` resolves differences.
@@ -125,8 +124,7 @@ class CooperativeCoPartitionedAssignor(Cooperative):
 
     A bundle that moves is withheld for one rebalance, until its owner has revoked it. A running group of
     `CoPartitionedAssignor` changes in two rolling restarts, as for `CooperativeStickyAssignor`: first with
-    ``[CooperativeCoPartitionedAssignor, CoPartitionedAssignor]``, then with the first one alone. aiokafka's consumers
-    are eager and can't have it.
+    ``[CooperativeCoPartitionedAssignor, CoPartitionedAssignor]``, then with the first one alone.
 
     Args:
         topics, rack_costs, goals: See `CoPartitionedAssignor`.

@@ -6,9 +6,8 @@ broker accepts it until all members have joined, and again once the leader has a
 
 Partitions are given up after the commits of what was read from them: an adoption waits for the commits that are under
 way, and with ``enable_auto_commit`` it commits before it revokes. A ``CommitFailedError`` names partitions that a
-rebalance took from the member before they could be committed: their next owner reads these records again. A member that
-was evicted meanwhile commits nothing, even if it gets the same partitions back, because another member may have
-committed later offsets.
+rebalance took from the member before they could be committed: their next owner reads these records again. An evicted
+member commits nothing, even if it gets the same partitions back: another one may have committed later offsets.
 
 Source: kafka-python 3.0.12 ``kafka/coordinator/consumer.py``, ``_send_offset_commit_request``; apache/kafka 4.3.0
 ``ClassicGroup.validateOffsetCommit``; KIP-429.

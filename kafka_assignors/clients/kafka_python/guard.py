@@ -203,7 +203,6 @@ class _Reading:
         self._starting_ms = self.STARTING_MS
 
     def wait_ms(self, coordinator: Any, timeout_ms: float | None) -> float:
-        """The time of the group part in this round of a ``poll`` with this timeout."""
         if not private.membership.joins(coordinator):
             wait_ms, self._starting_ms = self._starting_ms, 2 * self._starting_ms
         else:

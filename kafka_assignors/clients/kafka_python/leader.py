@@ -224,7 +224,6 @@ class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg
 
 
 def _decoding(name: str) -> property:
-    """A field that is decoded on first access."""
     field = getattr(ConsumerProtocolAssignment, name)
 
     def read(assigned: Assigned) -> Any:

@@ -26,11 +26,7 @@ def producer_of(consumer: Any, topic: str) -> Callable[[], Producer]:
 
 
 def record_consumer(consumer: Any, sender: EventSender) -> None:
-    """Record a consumer from now on; a second call does nothing.
-
-    Raises:
-        ConfigError: It is no ``KafkaConsumer``, or has no group, or this kafka-python lacks a private name.
-    """
+    """Record a consumer from now on, once; ConfigError without a group, or if a private name is missing."""
     coordinator = private.consumer.coordinator_of(consumer)
     if lacks := private.names.lacks(coordinator, private.names.RECORD):
         raise ConfigError(

@@ -70,8 +70,7 @@ class RocketmqConsistentHashAssignor(Assignor):
 class MachineRoomNearbyAssignor(Assignor):
     """``machine-room-nearby``: see `kafka_assignors.core.stateless.rocketmq.machine_room_nearby` for `inner`.
 
-    Each member should have a rack. A member without a rack gets no partition of a rack that has members, and a warning
-    names it.
+    Each member should have a rack. One without gets no partition of a rack that has members, and a warning names it.
 
     Raises:
         ConfigError: `rack` is not a string, or `inner` is not a RocketMQ strategy.

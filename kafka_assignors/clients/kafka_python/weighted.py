@@ -218,8 +218,7 @@ class WeightedAssignor(MemberByWork):
             the goal then, instead of the fewest moves. Members send those of the partitions that they own.
         epsilon: How far above the bound the greatest work / capacity may be, if that saves moves.
         move_budget: The most partitions that may leave an owner that could keep them, until the group rests.
-        hysteresis: Whether moves need a reason also in a rebalance that has another cause: see
-            `core.weighted.hysteresis`.
+        hysteresis: Whether moves need a reason in a rebalance of another cause, too: see `core.weighted.hysteresis`.
         partition_rest_s: With `hysteresis`, seconds that a partition stays after it moved to this member.
         rack, protocol: See `Cooperative`. Cooperative unless another assignor in the consumer's list is eager.
 

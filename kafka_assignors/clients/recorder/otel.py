@@ -42,12 +42,7 @@ class OtelSink:
         self._api = _logs
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Emit lines; those that are too long for most collectors are left out.
-
-        Raises:
-            RuntimeError: The service has set no provider; nothing is emitted.
-            ValueError: Some were left out.
-        """
+        """Emit lines. Raises RuntimeError without a provider, ValueError if a line is too long for most collectors."""
         provider = self._api.get_logger_provider()
         if type(provider).__module__.startswith("opentelemetry._logs"):  # the API's own, which drop everything
             raise RuntimeError(

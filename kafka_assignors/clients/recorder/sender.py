@@ -39,8 +39,6 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class _Noted:
-    """An event to be written."""
-
     ts_ns: int
     mono_ns: int
     kind: str

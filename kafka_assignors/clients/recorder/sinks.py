@@ -23,8 +23,7 @@ def host() -> str:
 
 
 class FileSink:
-    """Appends to ``HOST.PID.jsonl`` in a folder, readable by its user alone; ``HOST.PID.old.jsonl`` has what was
-    before.
+    """Appends to ``HOST.PID.jsonl`` in a folder, for its user alone; ``HOST.PID.old.jsonl`` has what was before.
 
     Raises:
         ConfigError: `folder` is a file.
@@ -87,11 +86,7 @@ class TopicSink:
         self._producer: Producer | None = None
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Send lines; those that are too long for a record are left out.
-
-        Raises:
-            ValueError: Some were left out.
-        """
+        """Send lines; those that are too long for a record are left out, and a ValueError says so."""
         if self._producer is None:
             self._producer = self._connect()
         short = [line for line in lines if len(line) <= MOST_LINE_BYTES]

@@ -73,11 +73,7 @@ class CachedTokens:
 
 @functools.cache
 def tokens(grant: Grant) -> CachedTokens:
-    """The tokens of a grant, the same object for the same grant, so that all clients of a process share a token.
-
-    Raises:
-        ConfigError: The grant's function can't be imported.
-    """
+    """The tokens of a grant, one object for all clients of a process; ConfigError if its function can't be imported."""
     if grant.function is None:
         return CachedTokens(lambda: request_token(grant), str(grant))
     function = load(grant.function)

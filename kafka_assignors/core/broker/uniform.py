@@ -30,8 +30,7 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | N
             record in the coordinator's log.
         order: The members in the order of the broker's map.
         ids: The ids of all topics of the group.
-        alike: Whether the broker counts the subscriptions as equal, see `alike_subscribed`; if it does, they are. None:
-            whether they are equal.
+        alike: Whether the broker counts the subscriptions as equal (`alike_subscribed`). None: whether they are.
 
     Cost: O(P log P + M * T) with equal subscriptions; else up to 16 times that.
     """
@@ -52,8 +51,7 @@ def alike_subscribed(subscriptions: Iterable[tuple[Collection[str], str | None]]
     """Whether the broker counts members' subscriptions as equal, and computes their assignment in the simpler way.
 
     It compares what members ask for (the topics that each one names, and its pattern or None), not the topics that they
-    get: a list and a pattern that matches the same topics are different, and a member that has both is different from
-    itself.
+    get: a list and a pattern that matches the same topics differ, and a member that has both differs from itself.
 
     Source: ``ConsumerGroup.subscriptionType`` of apache/kafka 4.3.1.
     """
@@ -121,7 +119,6 @@ class _Unlike:
         )
 
     def assign(self) -> dict[str, set[TopicPartition]]:
-        """Keep, fill, balance."""
         for m, member in enumerate(self._order):
             for topic, partition in member.owned:
                 if topic in self._counts and topic in member.topics:

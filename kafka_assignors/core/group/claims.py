@@ -123,7 +123,6 @@ class Claims:
             yield int(of[order[begin]]), Dropped(many, tuple(self.indexed.names(first)))
 
     def _named(self, claims: tuple[Ints, Ints]) -> Mapping[TopicPartition, tuple[str, ...]]:
-        """topic-partition -> member ids."""
         claimants: dict[TopicPartition, tuple[str, ...]] = {}
         for m, partition in zip(claims[1].tolist(), self.indexed.names(claims[0]), strict=True):
             claimants[partition] = (*claimants.get(partition, ()), self.indexed.members[m].member_id)
@@ -141,11 +140,9 @@ def resolve(group: Group) -> Claims:
     nothing, because the client revoked the partition before it joined. But a member without any topics that tells the
     generation of its claims is leaving: it holds these partitions until it is told to revoke them. (kafka-python's own
     cooperative assignor tells no generation. It repeats its last assignment even if a pattern now matches no topic.)
-    Honest members never claim one partition twice; generations protect against clients that keep their claims after
-    they were fenced.
+    Honest members never claim one partition twice; generations protect against fenced clients that keep their claims.
 
-    Cost: O(P + M log M + claims), times the log of the claims where several claim one partition. Deterministic under
-    any order of members.
+    Cost: O(P + M log M + claims), times a log where several claim one partition. Deterministic in any order of members.
     Source: KIP-341, KIP-792. ``AbstractStickyAssignor`` compares generations per topic, we compare them per partition.
     """
     indexed = Indexed(group)

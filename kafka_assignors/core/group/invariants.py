@@ -39,8 +39,7 @@ def violations(
 
     * ``every-member``, ``known-member``: exactly the group's members have an entry. The broker sends zero bytes to a
       member without an entry, and no client can decode these.
-    * ``exists``, ``subscribed``, ``single-owner``: an assigned partition exists and has one owner, which subscribes to
-      its topic.
+    * ``exists``, ``subscribed``, ``single-owner``: an assigned partition exists and has one owner, a subscriber.
     * ``covered``: each partition of a subscribed topic is assigned.
     * ``hand-over`` (cooperative): a partition is not reassigned while the member with its newest claim, or any member
       with an equally new one, still holds it. A withheld partition may stay uncovered for the round.

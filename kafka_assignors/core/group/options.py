@@ -2,8 +2,7 @@
 
 The leader may not know the other members' options, but during a rolling change of options leaders should compute the
 same assignment. So each member sends its options as a short text. The options that more than half of the members send
-are in effect, under any leader; otherwise the leader's own are. So no single member changes how the partitions of
-others are placed.
+are in effect, under any leader; otherwise the leader's own are. So no single member decides for others.
 
 A member sends its non-default options as JSON with sorted keys, or nothing if there are none, as other clients do. A
 text of more than `MOST` bytes is replaced by its digest, because one record of the coordinator's log contains the
@@ -46,11 +45,7 @@ def tell(options: Mapping[str, Any]) -> bytes:
 
 
 def read(option_bytes: bytes) -> Mapping[str, Any] | None:
-    """Decode the options that a member sent; None for a digest.
-
-    Raises:
-        ValueError: The bytes are neither JSON options nor a digest.
-    """
+    """Decode the options that a member sent; None for a digest, ValueError for anything else."""
     if len(option_bytes) > MOST:
         raise ValueError(f"{len(option_bytes):,} bytes; the limit is {MOST}")
     text = option_bytes.decode()
@@ -68,8 +63,7 @@ def read(option_bytes: bytes) -> Mapping[str, Any] | None:
 def differ(senders: Mapping[bytes, Sequence[str]], most: bytes | None, winner: Mapping[str, Any]) -> Fact:
     """The fact that members have different options; `read` accepts each key of `senders`.
 
-    `most` are the options of more than half of the members, None if there are none. `winner` are those in effect:
-    these, or the leader's own.
+    `most` are the options of more than half of the members, or None. `winner` are in effect: these or the leader's.
     """
     options_of = {option_bytes: (read(option_bytes) if option_bytes else {}) for option_bytes in sorted(senders)}
     all_ = [options or {} for options in (*options_of.values(), winner)]

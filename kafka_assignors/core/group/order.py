@@ -44,8 +44,7 @@ _STAMP_LENGTH = 37
 def lasting_name(member_id: str, instance_id: str | None) -> str:
     """The name of a member that survives a restart: the instance id of a static member, else its client id.
 
-    The coordinator builds the id of a dynamic member anew at each join: client id, "-", UUID. An id of another form is
-    used whole.
+    The coordinator builds the id of a dynamic member anew at each join: client id, "-", UUID. Another id is used whole.
     """
     if instance_id is not None:
         return instance_id

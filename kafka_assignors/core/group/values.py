@@ -119,8 +119,7 @@ _NOTHING = Partitions.of(())
 class DictionaryEncoded(Sequence[T]):
     """A sequence of few distinct values, each stored once, as in Arrow's dictionary encoding.
 
-    Used for the racks of partitions: the same few brokers hold many partitions together. `codes` is int[], the index in
-    `values` of each element.
+    For racks of partitions: few brokers hold many partitions together. `codes` is int[], indices in `values`.
     """
 
     __slots__ = ("codes", "values")
@@ -166,8 +165,7 @@ class Member:
         topics: Its subscription, any collection of topic names; duplicates do not matter.
         instance_id: ``group.instance.id`` of a static member (KIP-345), else None.
         rack: ``client.rack`` (KIP-881), else None.
-        owned: The topic-partitions it claims to hold. A claim may be stale, duplicated or about nonexistent
-            partitions.
+        owned: The topic-partitions it claims to hold. A claim may be stale, duplicated or of nonexistent ones.
         generation: The generation that assigned `owned`, else `NO_GENERATION`.
 
     Raises:

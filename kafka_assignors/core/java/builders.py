@@ -1,7 +1,6 @@
 """Java's two builders of a sticky assignment, step for step: for equal and for unequal subscriptions.
 
-Source: ``ConstrainedAssignmentBuilder`` and ``GeneralAssignmentBuilder`` in ``AbstractStickyAssignor`` of apache/kafka
-4.3.0; see `sticky`.
+Source: ``ConstrainedAssignmentBuilder`` and ``GeneralAssignmentBuilder`` in Kafka 4.3.0's ``AbstractStickyAssignor``.
 """
 
 from __future__ import annotations

@@ -45,8 +45,7 @@ def assign(
         epsilon: How far a member may exceed the mean n/k: at most ``max(ceil(n/k), floor((1 + epsilon) * n/k))``, so
             never more than ``ceil((1 + epsilon) * n/k)``, and max/mean is at most 1 + epsilon wherever whole partitions
             permit that. A small value balances better, a large one moves less when members come or go. 0 gives the
-            balance of round robin. None: no cap; then only the partitions of a leaving member move, and only to a new
-            member.
+            balance of round robin. None: no cap; then only partitions of a leaving member move, and only to a new one.
         virtual_nodes: Points per member.
         hash: One of `ring.HASHES`.
 

@@ -22,11 +22,7 @@ Table = Mapping[str, Mapping[str, Sequence[int]]]
 
 
 def check(table: Any) -> Table:
-    """Validate a table for `assign`.
-
-    Raises:
-        ConfigError: It is not a table, or assigns a partition twice; the message says where.
-    """
+    """Validate a table for `assign`; ConfigError, which says where, if it is none or has a partition twice."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"table must map a member's instance id to topics and partitions, not be {table!r}")
     given: dict[TopicPartition, str] = {}  # -> the member that has it

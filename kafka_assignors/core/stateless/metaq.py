@@ -1,7 +1,6 @@
 """MetaQ's two ways to balance a topic (Metamorphosis, RocketMQ's ancestor). Both name a partition "brokerId-partition".
 
-Kafka's partitions move between brokers, so a broker id cannot be part of their name. One id, an option, replaces it for
-all partitions.
+Kafka's partitions move between brokers, so their names can't have a broker's id: one option replaces it for all.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ def default(group: Group) -> Assignment:
     """Split each topic's partitions, in MetaQ's sort order, into ranges for its subscribers by identity.
 
     MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": with more than ten partitions, a range has gaps. If
-    there are more subscribers than partitions, the last ones by identity get nothing. Counts are as with range. Claims
-    and racks are ignored.
+    there are more subscribers than partitions, the last ones by identity get nothing. No claims or racks are used.
 
     Cost: O(P log P + T * M). Deterministic.
-    Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
-    that of Kafka 0.7.
+    Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper`` (Kafka
+    0.7's).
 
     >>> from kafka_assignors.core.group import Member
     >>> default(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 12}))
@@ -63,8 +61,7 @@ def consistent_hash(group: Group, *, broker_id: int = 0) -> Assignment:
 
     A member's points are the four little-endian words of the MD5 of "identity-i" for i below 40. A partition is at the
     first such word of "brokerId-partition", where `broker_id` is the same for all. The topic is not hashed, so
-    partition i of every topic with the same subscribers goes to the same member, and the loads of several topics add
-    up.
+    partition i of every topic with the same subscribers goes to the same member: loads of topics add up.
 
     Claims and racks are ignored. When a member leaves, only its partitions move. The fullest member has about 1.5 times
     the mean (10 members, 100 partitions); `consistent.assign` balances better.

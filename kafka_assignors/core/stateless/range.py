@@ -86,7 +86,6 @@ class _Topic:
         self.needs_racks = bool(member_racks & union) and any(on != union for on in self.racks)
 
     def room(self, member: Member) -> int:
-        """Number of further partitions that the member may take."""
         return max(0, self.share + (self.longer > 0) - len(self.taken[member.member_id]))
 
     def fits(self, member: Member, partition: int) -> bool:
@@ -101,7 +100,6 @@ class _Topic:
         self.longer -= before <= self.share < len(taken)
 
     def deal_ranges(self) -> None:
-        """Split the rest into ranges."""
         left, start = list(self.left), 0
         for member in self.subscribers:
             end = start + self.room(member)

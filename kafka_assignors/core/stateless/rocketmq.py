@@ -84,8 +84,7 @@ def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_
     """Put each topic's subscribers on a ring of a few points each; a partition goes to the next point clockwise.
 
     A member's points are the MD5 of "identity-j" for j below `virtual_nodes`; a partition is at the MD5 of
-    "MessageQueue [topic=T, brokerName=B, queueId=Q]", where B is `broker_name`, the same for all. Both use the first
-    four bytes, big-endian.
+    "MessageQueue [topic=T, brokerName=B, queueId=Q]", where B is `broker_name`. Both take four bytes, big-endian.
 
     Claims and racks are ignored. When a member leaves, only its partitions move. With 10 points, the fullest of 10
     members has about 1.8 times the mean, at worst 3 times; `consistent.assign` balances better.
@@ -144,16 +143,14 @@ def machine_room_nearby(group: Group, *, inner: str = "average") -> Assignment:
 
     A room is a rack. A member is in its own rack, and a partition in its leader's, as RocketMQ's queue is in its
     broker's. If the leader's rack is unknown, the partition number picks in turn, in string order, one of the racks
-    that have both a replica and a subscriber. Without turns the first rack would get every partition of a cluster in
-    which all racks hold replicas.
+    that have both a replica and a subscriber. Without turns the first rack would get all if all racks hold replicas.
 
     RocketMQ rejects a client or queue without a room, which here would stop the whole group. Instead, a partition
     without a known rack is shared like one in a room without members, and a member without a rack only gets partitions
     shared among all. If no subscriber of a topic has a rack, the topic is one room.
 
     A room shares its partitions of a topic by `inner`, one of `INNER`. No member consumes from another rack while its
-    own leads partitions, but members of small rooms have high loads: nothing balances between rooms. Claims are
-    ignored.
+    own leads partitions, but members of small rooms have high loads: nothing balances rooms. Claims are ignored.
 
     Cost: O(P + T * M), and that of `inner`. Deterministic.
     Source: ``AllocateMachineRoomNearby`` of apache/rocketmq.

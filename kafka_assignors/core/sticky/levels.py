@@ -59,7 +59,6 @@ class _Parts:
         return np.append(self.total(self.of_class, self.size) / self.total(self.of_kind, self.crew), 0)
 
     def inside(self, some: Bools) -> tuple[Ints, Ints]:
-        """The pairs inside the given parts."""
         pairs = np.flatnonzero(some[self.of_class[self.class_]])
         return self.class_[pairs], self.kind[pairs]
 

@@ -67,11 +67,7 @@ def work(rate: float, lag: float = 0.0, seconds: float = 1.0, drain_s: float = D
 
 
 def checked(weights: Weights | None) -> dict[str, Mapping[str, float] | Sequence[float | None]]:
-    """Validate weights, and return them by topic in the form of JSON.
-
-    Raises:
-        ConfigError: They have another form, or a weight is not a finite number of 0 or above.
-    """
+    """Weights by topic in the form of JSON; ConfigError for another form, or a weight that is not finite and from 0."""
     by_topic: dict[str, Any] = {}
     if weights is not None and not isinstance(weights, Mapping):
         raise ConfigError(f"weights must be a mapping like {{('orders', 0): 12.5}}, not {type(weights).__name__}")

@@ -181,7 +181,6 @@ def _round(value: float) -> float:
 
 
 def _works(model: Model, owner: Ints) -> Iterator[list[float]]:
-    """The works of each member's partitions."""
     order, starts = by_member(model, owner)
     for m in range(len(model.capacity)):
         yield model.filled[order[starts[m] : starts[m + 1]]].tolist()

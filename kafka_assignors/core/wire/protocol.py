@@ -141,11 +141,7 @@ def owns_beyond(topics: int) -> str:
 
 
 def encode_assignment(assigned: AssignedPartitions, version: int = VERSION) -> bytes:
-    """Encode an assignment in the given version (0-3), topics in the mapping's order.
-
-    Raises:
-        WireError: The version is unknown, or a name is longer than 32,767 bytes.
-    """
+    """Encode an assignment (version 0-3), in its order; WireError for another version or a name above 32,767 bytes."""
     if not 0 <= version <= VERSION:
         raise WireError(f"cannot write assignment version {version}; known: 0 to {VERSION}")
     return struct.pack(">h", version) + encode_partitions(assigned.partitions) + _bytes(assigned.user_data)

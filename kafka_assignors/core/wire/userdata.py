@@ -61,11 +61,7 @@ def of_java(
 
 
 def encode_sticky(owned: Collection[tuple[str, int]], generation: int, option_bytes: bytes = b"") -> bytes:
-    """Encode sticky user data V1, topics in Java's string order (Java itself uses hash order).
-
-    Raises:
-        WireError: A topic name is longer than 32,767 bytes.
-    """
+    """Encode sticky user data V1 in Java's string order (Java: hash order); WireError: a topic above 32,767 bytes."""
     claims = encode_partitions(by_topic(owned))
     if option_bytes:
         count, name = int.from_bytes(claims[:4], "big") + 1, _MARK + option_bytes

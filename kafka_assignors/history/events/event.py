@@ -100,11 +100,7 @@ class Event(Generic[B_co]):
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """Decode one line.
-
-        Raises:
-            ValueError: Not JSON, not an object, a missing common field, or an unknown version.
-        """
+        """Decode one line. Raises ValueError if it is no JSON, and as `from_row`."""
         return cls.from_row(json.loads(line))
 
     @classmethod

@@ -137,7 +137,6 @@ def _jars() -> Check:
 
 
 def _containers() -> Check:
-    """Docker, which is optional."""
     remedy = "not needed unless --backend docker"
     try:
         from ...integration.broker.nodes.docker import docker_problem

@@ -137,10 +137,7 @@ class Targets:
 
 
 def _order(group: Group, ids: Mapping[str, str], new: Collection[str], name: str) -> list[str]:
-    """Names of the members in the order in which the broker takes them, by their real ids.
-
-    The coordinator's map doesn't have the `new` ones yet.
-    """
+    """Names of members in the broker's order, by their real ids; its map doesn't have the `new` ones yet."""
     called = {ids[member.member_id]: member.member_id for member in group.members}
     if name == "uniform":
         there = [ids[member.member_id] for member in group.members if member.member_id not in new]

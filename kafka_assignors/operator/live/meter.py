@@ -46,11 +46,7 @@ class Totals:
 
 
 class RebalanceCount:
-    """Adds rebalances up, each once.
-
-    Attributes:
-        rebalances: The counted ones, until the caller takes them out.
-    """
+    """Adds rebalances up, each once; `rebalances` are the counted ones, until the caller takes them out."""
 
     def __init__(self) -> None:
         self.totals = Totals()

@@ -75,7 +75,6 @@ class TopicBounds:
         return spread, (sums[0], sums[1], sums[2])
 
     def _topic(self, topic: str, readers: Ints, at: slice) -> Vector:
-        """The bound of one topic."""
         holder = self._claims.holder[at]
         rows, row_of = np.unique(self._racks.of[at], return_inverse=True)
         cost = self._racks.rows[rows][:, self._racks.rack[readers]]

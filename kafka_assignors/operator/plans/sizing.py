@@ -182,7 +182,6 @@ class _Step:
 
     @cached_property
     def size(self) -> Size:
-        """The figures of the group at this size."""
         claims, made, count = self._claims, self._made, len(self.members)
         owner = positions(claims.indexed, self.target)
         holder_mask = claims.holder != UNASSIGNED

@@ -207,7 +207,6 @@ class _World:
 
     @property
     def unowned(self) -> bool:
-        """Whether a partition has no owner."""
         return any(tp not in self.holder for tp in self.able)
 
     def far(self, tp: Name, m: str) -> bool:
@@ -222,7 +221,6 @@ class _World:
         return {m: min(room, self.caps.get(m, room)) * (1 + slack) for m, room in rooms.items()}
 
     def loads(self, owner: Mapping[Name, str]) -> dict[str, Fraction]:
-        """The work of each member under an assignment."""
         loads = dict.fromkeys(self.capacity, Fraction(0))
         for tp, m in owner.items():
             loads[m] += self.work.get(tp, Fraction(0))

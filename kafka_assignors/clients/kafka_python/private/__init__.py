@@ -4,8 +4,7 @@ kafka-python passes an assignor neither its consumer nor the rebalance protocol 
 calls the assignor, so we find it on the call stack, and reach everything else through it.
 
 `names.USED` lists each private name with the consequence of its absence. `names.check` warns once about names that
-this version does not have. The functions of this room then fall back to the safest answer and never raise
-`AttributeError`.
+this version does not have. This room's functions then fall back to the safest answer; none raises `AttributeError`.
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ def keep_rejoining(coordinator: Any) -> None:
     kafka-python 3.0.12 stores the reason for which it rejoins. If the reason is changed metadata, the leader clears it
     as soon as it assigns. If that ``poll`` then times out before the SyncGroup response arrives, the next ``poll`` does
     nothing: no assignment, no heartbeats, no error, even after the coordinator has evicted the member. A third of the
-    starts of a small group on a busy machine ended this way. This function renews the request, so the next ``poll``
-    joins again.
+    starts of a small group on a busy machine ended this way. This renews the request: the next ``poll`` joins again.
     """
     get(coordinator, "request_rejoin", lambda: None)()
 
@@ -72,9 +71,8 @@ def give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
     """Make a consumer that is being closed wait for no join; call it on any thread but kafka-python's own.
 
     While a JoinGroup or SyncGroup waits for other members, a broker reads nothing more from its connection, neither a
-    commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes that connection; the next
-    request opens another one. Does nothing if a private name is missing. `before` is the consumer's `generation` when
-    it last sent a JoinGroup.
+    commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes it; the next request opens another
+    one. Does nothing if a private name is missing. `before`: its `generation` at its last JoinGroup.
     """
     if not any(missing(coordinator, path) for path in CLOSES):
         run(coordinator, _give_up_join, coordinator, before)

@@ -89,8 +89,7 @@ def _decodes(data: bytes) -> bool:
 
 
 ANSWERS = 2
-"""Number of metadata responses without a topic that prove its absence. The first response may belong to a request that
-did not name the topic."""
+"""Number of metadata responses without a topic that prove its absence. The first may answer another request."""
 
 
 async def learn(coordinator: Any, topics: Collection[str]) -> None:

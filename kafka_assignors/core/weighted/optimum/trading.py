@@ -98,7 +98,6 @@ class Trading:
         best, best_owner, spent, idle, step = math.inf, None, 0, 0, 0
 
         def excess(more: Floats | float) -> Floats | float:
-            """Moves above the budget."""
             return np.maximum(moves + more - budget, 0.0) if budget is not None else 0.0
 
         while spent < effort and idle < stale and (best_owner is None or best > least):

@@ -57,11 +57,7 @@ def endpoint(url: str) -> str:
 
 
 def interval_s(environment: Mapping[str, str] = os.environ) -> float:
-    """Seconds between two exports.
-
-    Raises:
-        ConfigError: ``OTEL_METRIC_EXPORT_INTERVAL`` is not a number of milliseconds.
-    """
+    """Seconds between two exports; ConfigError if ``OTEL_METRIC_EXPORT_INTERVAL`` is not a number of milliseconds."""
     text = environment.get("OTEL_METRIC_EXPORT_INTERVAL") or str(INTERVAL_MS)
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"OTEL_METRIC_EXPORT_INTERVAL={text} is not a number of milliseconds, e.g. {INTERVAL_MS}")
