@@ -39,34 +39,12 @@ if TYPE_CHECKING:
     from .operator.plans.plan import Plan, plan
 
 __all__ = [
-    "AverageAssignor",
-    "AverageByCircleAssignor",
-    "CoPartitionedAssignor",
-    "CompactStickyAssignor",
-    "ConfigAssignor",
-    "ConfigError",
-    "ConsistentHashAssignor",
-    "CooperativeCoPartitionedAssignor",
-    "CooperativeStickyAssignor",
-    "Group",
-    "KafkaAssignorsError",
-    "LagAssignor",
-    "MachineRoomNearbyAssignor",
-    "Member",
-    "MetaqConsistentHashAssignor",
-    "MetaqDefaultAssignor",
-    "Plan",
-    "RangeAssignor",
-    "RocketmqConsistentHashAssignor",
-    "RoundRobinAssignor",
-    "StickyAssignor",
-    "TopicPartition",
-    "WeightedAssignor",
-    "guard",
-    "leave",
-    "plan",
-    "record",
-]
+    "AverageAssignor", "AverageByCircleAssignor", "CoPartitionedAssignor", "CompactStickyAssignor", "ConfigAssignor",
+    "ConfigError", "ConsistentHashAssignor", "CooperativeCoPartitionedAssignor", "CooperativeStickyAssignor", "Group",
+    "KafkaAssignorsError", "LagAssignor", "MachineRoomNearbyAssignor", "Member", "MetaqConsistentHashAssignor",
+    "MetaqDefaultAssignor", "Plan", "RangeAssignor", "RocketmqConsistentHashAssignor", "RoundRobinAssignor",
+    "StickyAssignor", "TopicPartition", "WeightedAssignor", "guard", "leave", "plan", "record",
+]  # fmt: skip
 
 _CORE = {
     "ConfigError": ".errors",

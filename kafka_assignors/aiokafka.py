@@ -15,13 +15,6 @@ from .clients.aiokafka import (
 )
 
 __all__ = [
-    "Assignor",
-    "CoPartitionedAssignor",
-    "CompactStickyAssignor",
-    "LagAssignor",
-    "RangeAssignor",
-    "Refused",
-    "RoundRobinAssignor",
-    "StickyAssignor",
-    "WeightedAssignor",
-]
+    "Assignor", "CoPartitionedAssignor", "CompactStickyAssignor", "LagAssignor", "RangeAssignor", "Refused",
+    "RoundRobinAssignor", "StickyAssignor", "WeightedAssignor",
+]  # fmt: skip

@@ -40,7 +40,7 @@ from ..core.wire import balance, compact
 from ..core.wire.protocol import Subscription, encode_subscription, read_subscription
 from ..errors import ConfigError
 from ..extras import install
-from .constructor import KeywordOptions
+from .constructor import KeywordOptions, arguments
 from .fact_log import FactLog, log
 from .mistaken import alone, of_aiokafka
 from .weights.source import Figures
@@ -383,21 +383,7 @@ class WeightedAssignor(_ByWork):
         partition_rest_s: float = PARTITION_S,
         rack: str | None = None,
     ) -> None:
-        super().__init__(
-            "weighted",
-            by_work.WeightedOptions,
-            weights=weights,
-            weights_file=weights_file,
-            capacity=capacity,
-            priority=priority,
-            max_work=max_work,
-            state=state,
-            epsilon=epsilon,
-            move_budget=move_budget,
-            hysteresis=hysteresis,
-            partition_rest_s=partition_rest_s,
-            rack=rack,
-        )
+        super().__init__("weighted", by_work.WeightedOptions, **arguments(locals()))
 
 
 class LagAssignor(_ByWork):
@@ -426,18 +412,7 @@ class LagAssignor(_ByWork):
     ) -> None:
         if lag is None:
             raise ConfigError(_WITHOUT[Needs.METER].format("lag="))
-        super().__init__(
-            "lag",
-            by_work.LagOptions,
-            lag=lag,
-            parity=parity,
-            capacity=capacity,
-            epsilon=epsilon,
-            move_budget=move_budget,
-            hysteresis=hysteresis,
-            partition_rest_s=partition_rest_s,
-            rack=rack,
-        )
+        super().__init__("lag", by_work.LagOptions, **arguments(locals()))
 
 
 def _calling_frames() -> Iterator[dict[str, Any]]:

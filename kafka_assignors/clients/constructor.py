@@ -12,6 +12,11 @@ from ..errors import ConfigError
 from .mistaken import alone
 
 
+def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor, of its ``locals()``."""
+    return {name: value for name, value in names.items() if name not in ("self", "__class__")}
+
+
 class KeywordOptions(ABCMeta):
     """Metaclass of the assignors. ``help``, IDEs and type checkers still see the signature of ``__init__``.
 

@@ -64,7 +64,8 @@ def brokers(where: str | Connection, timeout_s: float = 5) -> list[BrokerNode]:
         OSError: No connection, or no complete answer in time; if there are several addresses, it says what each did.
         ValueError: The answer is not Kafka's.
     """
-    return _first(Connection.of(where), timeout_s, lambda line: _parse(line.ask(_METADATA, 1, struct.pack(">i", 0))))
+    asked = struct.pack(">i", 0)
+    return _first(Connection.of(where), timeout_s, lambda line: _nodes(Reader(line.ask(_METADATA, 1, asked), "answer")))
 
 
 def partition_count(connection: Connection, topic: str, timeout_s: float = 5) -> int:
@@ -416,10 +417,6 @@ def _handshakes(connection: Connection, until: float) -> bool:
     except (OSError, ValueError, _Encrypted):
         return False
     return code in (0, _UNSUPPORTED_MECHANISM)
-
-
-def _parse(data: bytes) -> list[BrokerNode]:
-    return _nodes(Reader(data, "answer"))
 
 
 def _nodes(read: Reader) -> list[BrokerNode]:

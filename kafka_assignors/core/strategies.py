@@ -62,7 +62,7 @@ class Stateless(Strategy):
     def hashes_ids(self) -> bool:
         return self._hashes_ids
 
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:
         return self._owners(indexed, **vars(self.given))
 
     def needs(self) -> Collection[str]:
@@ -107,7 +107,7 @@ class Config(Strategy):
     def facts(self, group: Group) -> Iterable[Fact]:
         return fixed.deviations(group, self.given.table)
 
-    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:  # noqa: ARG002
+    def owners(self, indexed: Indexed, claims: Claims | None = None) -> Ints:
         return fixed.owners(indexed, self.given.table, self._fallback)
 
 
@@ -207,11 +207,7 @@ class CooperativeSticky(Optimal):
     withholds = True
     bearable = ("hand-over", "covered")
 
-    def claims_of(
-        self,
-        subscriptions: Sequence[Subscription],
-        counts: Mapping[str, int],  # noqa: ARG002
-    ) -> Sequence[userdata.Claim]:
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         claims = []
         for subscription in subscriptions:
             # KIP-792 put the generation into the subscription (version 2); before, it was in user data.
@@ -282,21 +278,17 @@ class CooperativeCoPartitioned(CoPartitioned):
 
     def user_data(
         self,
-        owned: Sequence[TopicPartition] | None,  # noqa: ARG002 (the subscription claims them)
-        generation: int,  # noqa: ARG002
+        owned: Sequence[TopicPartition] | None,
+        generation: int,
         rack: str | None = None,
         instance_id: str | None = None,
     ) -> tuple[bytes | None, str]:
-        return super().user_data(None, NO_GENERATION, rack, instance_id)
+        return super().user_data(None, NO_GENERATION, rack, instance_id)  # the subscription claims what it owns
 
-    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return None
 
-    def claims_of(
-        self,
-        subscriptions: Sequence[Subscription],
-        counts: Mapping[str, int],  # noqa: ARG002
-    ) -> Sequence[userdata.Claim]:
+    def claims_of(self, subscriptions: Sequence[Subscription], counts: Mapping[str, int]) -> Sequence[userdata.Claim]:
         return [userdata.Claim(subscription.owned, subscription.generation) for subscription in subscriptions]
 
     def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:

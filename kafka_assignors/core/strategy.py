@@ -151,7 +151,7 @@ class Strategy:
         """Which of a group's ``racks`` and ``leaders`` the assignment depends on; only these are looked up."""
         return ()
 
-    def facts(self, group: Group) -> Iterable[Fact]:  # noqa: ARG002
+    def facts(self, group: Group) -> Iterable[Fact]:
         """Irregularities of a group under this strategy."""
         return ()
 
@@ -182,7 +182,7 @@ class Strategy:
             userdata.options(self.name, user_data) if self.name in userdata.JAVAS else compact.options(user_data or b"")
         )
 
-    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:  # noqa: ARG002
+    def claiming(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         """The user data that claim a member's assignment; None if user data have no claims."""
         return None
 
@@ -195,26 +195,22 @@ class Strategy:
         sent: Sequence[Subscription],
         owned: Sequence[Sequence[TopicPartition]],
         generation: int,
-        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose user data are read within these)
+        partitions: Mapping[str, int],
     ) -> list[Subscription]:
         """What members will send when they join again, as far as their last subscriptions tell.
 
         Each claims what it owns then, where its user data and its version have room for claims. Its options and figures
-        are those that it sent last. What a leader can't read stays as it is.
+        are those that it sent last, read within `partitions`. What a leader can't read stays as it is.
         """
         return [
             subscription if subscription.unread else self._again(subscription, tps, generation)
             for subscription, tps in zip(sent, owned, strict=True)
         ]
 
-    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:  # noqa: ARG002
+    def _again(self, sent: Subscription, owned: Sequence[TopicPartition], generation: int) -> Subscription:
         return sent._replace(generation=generation) if sent.version > 1 else sent
 
-    def agreed(
-        self: Self,
-        members: Iterable[Joined],
-        partitions: Mapping[str, int],  # noqa: ARG002 (for families whose members send figures of partitions)
-    ) -> tuple[Self, tuple[Fact, ...]]:
+    def agreed(self: Self, members: Iterable[Joined], partitions: Mapping[str, int]) -> tuple[Self, tuple[Fact, ...]]:
         """This strategy with the options in effect in a group, and facts about them. Nothing that members send raises.
 
         The options that more than half of the members send are in effect, under any leader; otherwise the leader's own
@@ -273,10 +269,7 @@ class Strategy:
         return bulk.assignments(indexed, self.owners(indexed, claims)), facts_.ordered(self.facts(decoded.group))
 
     def echoing(
-        self,
-        assignments: Mapping[str, bytes | memoryview],
-        members: Iterable[Joined],  # noqa: ARG002
-        generation: int,  # noqa: ARG002
+        self, assignments: Mapping[str, bytes | memoryview], members: Iterable[Joined], generation: int
     ) -> Mapping[str, bytes | memoryview]:
         """The assignments of `assign_bytes` with what other clients' members must send back as claims."""
         return assignments

@@ -4,17 +4,6 @@ from .options import Common, Output, Places, topics
 from .running import COULD_NOT_RUN, INTERRUPTED, NAME, NO, UNKNOWN, USAGE, YES, command, guarded
 
 __all__ = [
-    "COULD_NOT_RUN",
-    "INTERRUPTED",
-    "NAME",
-    "NO",
-    "UNKNOWN",
-    "USAGE",
-    "YES",
-    "Common",
-    "Output",
-    "Places",
-    "command",
-    "guarded",
-    "topics",
-]
+    "COULD_NOT_RUN", "INTERRUPTED", "NAME", "NO", "UNKNOWN", "USAGE", "YES", "Common", "Output", "Places", "command",
+    "guarded", "topics",
+]  # fmt: skip

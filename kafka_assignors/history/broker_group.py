@@ -173,30 +173,22 @@ def as_generation(group: BrokerGroup, names: Mapping[str, str]) -> GroupCommitte
     Members claim what the coordinator knows them to have: their current assignment and what they still must revoke. The
     group is as just after the record with its target's epoch. Partitions of topics that `names` lacks are left out.
     """
-    members = [
-        CommittedMember(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.host,
-            member.rebalance_timeout_ms,
-            -1,
-            encode_subscription(
-                Subscription(
-                    tuple(sorted(group.subscribed(member.member_id))),
-                    owned=sorted(named(member.assigned | member.revoking, names)),
-                    generation=member.epoch,
-                    rack=member.rack,
-                )
-            ),
-            encode_assignment(AssignedPartitions(by_topic(named(member.target, names)))),
-        )
-        for member in sorted(group.members.values(), key=lambda member: member.member_id)
-        if member.target is not None
-    ]
+    in_order = sorted(group.members.values(), key=lambda member: member.member_id)
+    members = tuple(_committed(group, member, names) for member in in_order if member.target is not None)
     asked = sorted({member.assignor for member in group.members.values() if member.assignor})
     protocol = ",".join(asked) or BROKER_S
-    return GroupCommitted(group.group, "consumer", group.target_epoch, protocol, None, -1, tuple(members))
+    return GroupCommitted(group.group, "consumer", group.target_epoch, protocol, None, -1, members)
+
+
+def _committed(group: BrokerGroup, member: BrokerMember, names: Mapping[str, str]) -> CommittedMember:
+    owned = sorted(named(member.assigned | member.revoking, names))
+    topics = tuple(sorted(group.subscribed(member.member_id)))
+    subscription = Subscription(topics, owned=owned, generation=member.epoch, rack=member.rack)
+    target = AssignedPartitions(by_topic(named(member.target or (), names)))
+    return CommittedMember(
+        member.member_id, member.instance_id, member.client_id, member.host, member.rebalance_timeout_ms, -1,
+        encode_subscription(subscription), encode_assignment(target),
+    )  # fmt: skip
 
 
 def named(places: Iterable[TopicPartition], names: Mapping[str, str]) -> frozenset[TopicPartition]:

@@ -22,19 +22,10 @@ if TYPE_CHECKING:
     from .weighted import LagAssignor, WeightedAssignor
 
 __all__ = [
-    "ASSIGNORS",
-    "PROTOCOLS",
-    "CoPartitionedAssignor",
-    "CompactStickyAssignor",
-    "CooperativeCoPartitionedAssignor",
-    "CooperativeStickyAssignor",
-    "LagAssignor",
-    "RangeAssignor",
-    "RoundRobinAssignor",
-    "StickyAssignor",
-    "WeightedAssignor",
-    "assignor",
-]
+    "ASSIGNORS", "PROTOCOLS", "CoPartitionedAssignor", "CompactStickyAssignor", "CooperativeCoPartitionedAssignor",
+    "CooperativeStickyAssignor", "LagAssignor", "RangeAssignor", "RoundRobinAssignor", "StickyAssignor",
+    "WeightedAssignor", "assignor",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -114,17 +114,8 @@ def _subscriptions(metadata: Sequence[Any]) -> list[Subscription]:
         if subscription.topics != last:
             last, shared = subscription.topics, _shared(subscription.topics, alike)
         why = owns_beyond(len(owned))
-        read.append(
-            Subscription(
-                shared,
-                subscription.user_data,
-                (),
-                subscription.generation_id,
-                subscription.rack_id,
-                why,
-                subscription.version,
-            )
-        )
+        generation, rack, version = subscription.generation_id, subscription.rack_id, subscription.version
+        read.append(Subscription(shared, subscription.user_data, (), generation, rack, why, version))
         owned_partitions.append(() if why else owned)
     if not any(owned_partitions):
         return read

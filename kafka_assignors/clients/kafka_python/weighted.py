@@ -16,6 +16,7 @@ from ...core.weighted.hysteresis import GROUP_S, OF_CAPACITY, PARTITION_S
 from ...core.weighted.meter import Meter
 from ...core.weighted.model import EPSILON, Weights
 from ...core.wire import balance
+from ..constructor import arguments
 from ..fact_log import log
 from ..weights.source import Figures
 from .adapter import Cooperative  # first: its ImportError says what to install if kafka-python is missing
@@ -147,17 +148,9 @@ class MemberByWork(Cooperative):
         # An eager member gave up everything, but tells what it had; a cooperative one's subscription says what it has.
         had = () if self._incremental() else tuple(self._owned or ())
         return self._figures.user_data(
-            had,
-            owned or had,
-            self._topics,
-            self._generation,
-            self._sent_rack(),
-            instance_id,
-            options_.tell(self._strategy.told_options()),
-            time.monotonic(),
-            self._loop.checks,
-            self._loop.asked,
-        )
+            had, owned or had, self._topics, self._generation, self._sent_rack(), instance_id,
+            options_.tell(self._strategy.told_options()), time.monotonic(), self._loop.checks, self._loop.asked,
+        )  # fmt: skip
 
     def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
         """Assign partitions as the group's leader, and tell each member how the group stands (`core.wire.balance`)."""
@@ -247,25 +240,7 @@ class WeightedAssignor(MemberByWork):
         rack: str | None = None,
         protocol: str = "auto",
     ) -> None:
-        super().__init__(
-            options.WeightedOptions,
-            meter,
-            weights=weights,
-            weights_file=weights_file,
-            meter=meter,
-            check_every_s=check_every_s,
-            rest_s=rest_s,
-            capacity=capacity,
-            priority=priority,
-            max_work=max_work,
-            state=state,
-            epsilon=epsilon,
-            move_budget=move_budget,
-            hysteresis=hysteresis,
-            partition_rest_s=partition_rest_s,
-            rack=rack,
-            protocol=protocol,
-        )
+        super().__init__(options.WeightedOptions, meter, **arguments(locals()))
 
 
 class LagAssignor(MemberByWork):
@@ -302,18 +277,4 @@ class LagAssignor(MemberByWork):
         rack: str | None = None,
         protocol: str = "auto",
     ) -> None:
-        super().__init__(
-            options.LagOptions,
-            "lag" if lag is None else None,
-            lag=lag,
-            parity=parity,
-            check_every_s=check_every_s,
-            rest_s=rest_s,
-            capacity=capacity,
-            epsilon=epsilon,
-            move_budget=move_budget,
-            hysteresis=hysteresis,
-            partition_rest_s=partition_rest_s,
-            rack=rack,
-            protocol=protocol,
-        )
+        super().__init__(options.LagOptions, "lag" if lag is None else None, **arguments(locals()))

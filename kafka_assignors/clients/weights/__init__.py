@@ -100,11 +100,9 @@ def read(path: str | PathLike[str], now_ms: int | None = None) -> Weights | NoWe
     except (OSError, ValueError) as error:
         return NoWeights("unreadable", f"weights file {str(path)!r} cannot be read: {error}")
     outcome = parse(data, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
-    return (
-        outcome
-        if isinstance(outcome, Weights)
-        else NoWeights(outcome.kind, f"weights file {str(path)!r}: {outcome.text}")
-    )
+    if isinstance(outcome, Weights):
+        return outcome
+    return NoWeights(outcome.kind, f"weights file {str(path)!r}: {outcome.text}")
 
 
 def parse(data: bytes, now_ms: int | None) -> Weights | NoWeights:

@@ -134,16 +134,10 @@ class Figures:
         """
         weights = {t: figures for t, figures in self.source.weights(owned, generation, now).items() if t in topics}
         state = {t: figures for t, figures in self._state.weights(owned, generation, now).items() if t in topics}
-        data, why = carried.encode_within(
-            claimed,
-            generation,
-            rack,
-            instance_id,
-            option_bytes,
-            replace(self._own, checks=checks, asked=asked),
-            choice.chosen(weights, owned, instance_id or self._number),
-            carried.Moving(choice.chosen(state, owned, "", others=0), self.rests.resting(owned, now)),
-        )
+        own = replace(self._own, checks=checks, asked=asked)
+        shared = choice.chosen(weights, owned, instance_id or self._number)
+        moving = carried.Moving(choice.chosen(state, owned, "", others=0), self.rests.resting(owned, now))
+        data, why = carried.encode_within(claimed, generation, rack, instance_id, option_bytes, own, shared, moving)
         if why:
             self.source.warn(why)
         return data

@@ -12,12 +12,5 @@ from .providers import aiokafka_provider, kafka_python_provider, oauth_cb
 from .token import Token, of_answer
 
 __all__ = [
-    "CachedTokens",
-    "Grant",
-    "Token",
-    "aiokafka_provider",
-    "kafka_python_provider",
-    "oauth_cb",
-    "of_answer",
-    "tokens",
-]
+    "CachedTokens", "Grant", "Token", "aiokafka_provider", "kafka_python_provider", "oauth_cb", "of_answer", "tokens",
+]  # fmt: skip

@@ -140,11 +140,9 @@ class DictionaryEncoded(Sequence[T]):
     def __getitem__(self, index: slice) -> DictionaryEncoded[T]: ...
 
     def __getitem__(self, index: int | slice) -> T | DictionaryEncoded[T]:
-        return (
-            DictionaryEncoded(self.values, self.codes[index])
-            if isinstance(index, slice)
-            else self.values[self.codes[index]]
-        )
+        if isinstance(index, slice):
+            return DictionaryEncoded(self.values, self.codes[index])
+        return self.values[self.codes[index]]
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, DictionaryEncoded | tuple) else NotImplemented

@@ -306,22 +306,9 @@ def model(
     cost, cost_unit = _costs(indexed, also.state, facts)
     caps = _caps(indexed, also.max_work, unit, facts)
     return Model(
-        indexed,
-        claims.holder,
-        raw,
-        filled,
-        whole,
-        unit,
-        _parts(cap),
-        cap,
-        of,
-        allowed,
-        tuple(facts),
-        caps,
-        cost,
-        cost_unit,
-        _pinned(indexed, also.resting),
-    )
+        indexed, claims.holder, raw, filled, whole, unit, _parts(cap), cap, of, allowed, tuple(facts), caps, cost,
+        cost_unit, _pinned(indexed, also.resting),
+    )  # fmt: skip
 
 
 def _parts(capacities: Floats) -> Floats:

@@ -19,17 +19,6 @@ from .event import (
 )
 
 __all__ = [
-    "COMMON",
-    "INCOMPLETE",
-    "TOPIC",
-    "VERSION",
-    "WIRE",
-    "Event",
-    "EventsByKind",
-    "committed",
-    "file_stem",
-    "generation_in",
-    "is_of",
-    "member_json",
-    "partitions_json",
-]
+    "COMMON", "INCOMPLETE", "TOPIC", "VERSION", "WIRE", "Event", "EventsByKind", "committed", "file_stem",
+    "generation_in", "is_of", "member_json", "partitions_json",
+]  # fmt: skip

@@ -471,8 +471,8 @@ class GenerationCommittedBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetCommittedBody(Body):
-    """A committed offset in the coordinator's log."""
+class PositionBody(Body):
+    """What is at an offset of a topic-partition."""
 
     topic: str
     partition: int
@@ -482,6 +482,11 @@ class OffsetCommittedBody(Body):
     def tp(self) -> TopicPartition:
         """The topic-partition."""
         return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommittedBody(PositionBody):
+    """A committed offset in the coordinator's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,7 +551,7 @@ class NackBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBackBody(Body):
+class ReadBackBody(PositionBody):
     """A record as the harness read it back.
 
     Args:
@@ -554,18 +559,10 @@ class ReadBackBody(Body):
         appended_ms: When the broker appended it, by its clock; None if its time is its producer's.
     """
 
-    topic: str
-    partition: int
-    offset: int
     partitioner: str
     value_id: str | None = None
     author: OutputAuthor | None = None
     appended_ms: int | None = None
-
-    @property
-    def tp(self) -> TopicPartition:
-        """The topic-partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class Event(Generic[B_co]):
         row: dict[str, Any] = {"v": VERSION}
         row.update({name: getattr(self, name) for name in COMMON[1:]})
         row.update(self.data)
-        return json.dumps({k: v for k, v in row.items() if v is not None}, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(_without_none(row), separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str) -> Event:
@@ -122,6 +122,10 @@ class Event(Generic[B_co]):
             take("member", None), take("incarnation", 0), take("pid", 0), take("member_id", None),
             take("instance_id", None), take("client", None), row,
         )  # fmt: skip
+
+
+def _without_none(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def is_of(event: Event, body: type[B]) -> TypeGuard[Event[B]]:
@@ -168,20 +172,18 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
 def committed(entry: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
     """Kind and fields of the event for a coordinator record. Bytes that cannot be decoded stay as hex."""
     if isinstance(entry, BrokerAssigned):
-        row = {"record": entry.record, "member_id": entry.member, "fields": entry.fields, "pattern": entry.pattern}
-        return "broker_assigned", {name: value for name, value in row.items() if value is not None}
+        of_broker = {
+            "record": entry.record,
+            "member_id": entry.member,
+            "fields": entry.fields,
+            "pattern": entry.pattern,
+        }
+        return "broker_assigned", _without_none(of_broker)
     if isinstance(entry, OffsetCommitted):
         return "offset_committed", {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
-    fields: dict[str, Any] = {
-        "generation": entry.generation,
-        "ts_ms": entry.ts_ms,
-        "members": [member_json(member) for member in entry.members],
-    }
-    if entry.protocol is not None:
-        fields["protocol"] = entry.protocol
-    if entry.leader is not None:
-        fields["leader"] = entry.leader
-    return "generation_committed", fields
+    members = [member_json(member) for member in entry.members]
+    row = {"generation": entry.generation, "ts_ms": entry.ts_ms, "members": members}
+    return "generation_committed", _without_none({**row, "protocol": entry.protocol, "leader": entry.leader})
 
 
 def member_json(member: CommittedMember) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ...frame import NO, YES, Common
 from ...output import many
 from ..live.broker_side import Forecast, forecast
 from ..live.cluster import LiveCluster, last_generation
-from ..live.group import Change, LiveGroup, LiveTopics, as_group, with_log
+from ..live.group import Change, LiveGroup, LiveTopics, as_group
 from ..live.leading import Led, led
 from ..plans import Plan, plan
 from ..plans.sizing import sizing
@@ -186,7 +186,7 @@ def _with_leader(common: Common, cluster: LiveCluster, live: LiveGroup) -> LiveG
         return live
     if last is None or {m.member_id for m in last.members} != {m.member_id for m in live.members}:
         return live
-    return with_log(live, last.generation, last.leader)
+    return replace(live, generation=last.generation, leader=last.leader)
 
 
 def made(given: str) -> tuple[str, dict[str, Any]]:

@@ -307,11 +307,7 @@ def _member(description: Mapping[str, Any]) -> LiveMember:
     given = description["member_assignment"] if isinstance(description["member_assignment"], Mapping) else {}
     assigned = (TopicPartition(t["topic"], p) for t in given.get("assigned_partitions") or [] for p in t["partitions"])
     return LiveMember(
-        description["member_id"],
-        description["client_id"],
-        description["client_host"].removeprefix("/"),
-        frozenset(joined.get("topics") or ()),
-        tuple(sorted(assigned)),
-        description.get("group_instance_id"),
+        description["member_id"], description["client_id"], description["client_host"].removeprefix("/"),
+        frozenset(joined.get("topics") or ()), tuple(sorted(assigned)), description.get("group_instance_id"),
         joined.get("rack_id") or None,
-    )
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...core.group import NO_GENERATION, Group, Member, TopicPartition
 from ...core.wire.protocol import Subscription, decode_assignment, decode_subscription
@@ -151,8 +151,8 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
             member.topics,
             member.instance_id,
             member.rack,
-            owned=member.assigned,
-            generation=NO_GENERATION if live.generation is None else live.generation,
+            member.assigned,
+            NO_GENERATION if live.generation is None else live.generation,
         )
         for member in sorted(live.members, key=lambda m: place.get(m.member_id, -1))
         if member.member_id not in gone
@@ -219,11 +219,6 @@ def _grown(live: LiveGroup, topics: LiveTopics, grown: Mapping[str, int]) -> dic
             )
         counts[topic] = count
     return counts
-
-
-def with_log(live: LiveGroup, generation: int, leader: str | None) -> LiveGroup:
-    """The group with the details that only the coordinator's log has."""
-    return replace(live, generation=generation, leader=leader)
 
 
 def from_description(name: str, described: Described) -> LiveGroup:
@@ -314,11 +309,6 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
         )  # fmt: skip
     asked = Counter(member.assignor for member in group.members.values() if member.assignor)
     state = "Stable" if group.at_rest else "Reconciling" if group.epoch == group.target_epoch else "Assigning"
-    return LiveGroup(
-        group.group,
-        state if members else "Empty",
-        "consumer",
-        asked.most_common(1)[0][0] if asked else "",
-        tuple(members),
-        group.epoch if group.epoch >= 0 else None,
-    )
+    protocol = asked.most_common(1)[0][0] if asked else ""
+    epoch = group.epoch if group.epoch >= 0 else None
+    return LiveGroup(group.group, state if members else "Empty", "consumer", protocol, tuple(members), epoch)

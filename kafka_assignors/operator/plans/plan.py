@@ -180,17 +180,9 @@ def planned(group: Decoded, made: Strategy) -> Plan:
         if certificate:
             goals = _goals(objective, score(units, owner, objective), bound(units, certificate))
     return Plan(
-        group.group,
-        made.name,
-        dict(made.options),
-        dict(group.generations),
-        assignment,
-        target,
-        tuple(dict.fromkeys((*group.facts, *facts))),
-        goals,
-        certificate,
-        load,
-    )
+        group.group, made.name, dict(made.options), dict(group.generations), assignment, target,
+        tuple(dict.fromkeys((*group.facts, *facts))), goals, certificate, load,
+    )  # fmt: skip
 
 
 def _units(made: Strategy, claims: Claims, owner: Ints) -> tuple[Claims, Ints]:

@@ -85,13 +85,9 @@ RECORD = (
     *("group_protocols", "_process_join_group_response", "_perform_assignment", "_process_sync_group_response"),
     *("_on_join_prepare_async", "_on_join_complete_async", "_handle_heartbeat_response", "maybe_leave_group_async"),
     *("_on_close_prepare_async", "close", "group_metadata", "config", "_assignors", "_rebalance_protocol"),
-    *(
-        "_subscription.assigned_partitions",
-        "_generation.is_lost",
-        "_heartbeat_closed",
-        "heartbeat.poll_timeout_expired",
-    ),
-    *("coordinator_id", "is_dynamic_member", "state", "_subscription.subscription", "_subscription.subscribed_pattern"),
+    *("_subscription.assigned_partitions", "_generation.is_lost", "_heartbeat_closed"),
+    *("heartbeat.poll_timeout_expired", "coordinator_id", "is_dynamic_member", "state"),
+    *("_subscription.subscription", "_subscription.subscribed_pattern"),
 )
 """All private names that `recording` uses."""
 USED = (
