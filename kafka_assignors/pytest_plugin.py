@@ -452,8 +452,7 @@ def kafka_group_factory(
     """Make groups for fixtures of a wider scope.
 
     Use it as ``with kafka_group_factory("shop") as group: yield group``. It takes what `kafka_group` takes. Each group
-    has a history of its own, which is judged when the block ends: a verdict that isn't true is an error of the
-    fixture's teardown.
+    has a history of its own, which is judged when the block ends: a verdict that isn't true fails the teardown.
     """
 
     @contextmanager
@@ -648,8 +647,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the broker's log and the verdict over its groups to a failure.
 
-    The traceback of an error of ours ends at the line that called us; its message tells the rest, and ``--full-trace``
-    shows all.
+    The traceback of an error of ours ends at the line that called us; ``--full-trace`` shows all.
 
     A fixture of a wider scope ends with the last test that may use it. If that test is expected to fail (``xfail``),
     pytest takes the fixture's error for the expected failure; the verdict over its groups is reported all the same.

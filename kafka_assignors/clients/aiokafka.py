@@ -10,8 +10,7 @@ aiokafka differs from kafka-python in three ways:
 * aiokafka passes its leader's assignor the topics and user data of each member, but no rack and no instance id. Members
   still send Java's bytes, including racks and generations, and a leader reads them from the JoinGroup response on the
   call stack. If an aiokafka version hid this response, the leader would ignore racks and treat static members as
-  dynamic. Names that are not Java's (`compact-sticky`, `consistent-hash`, …) would not suffer, because their user data
-  carry both (`core.wire.compact`).
+  dynamic. Other names (`compact-sticky`, `consistent-hash`, …) carry both in their user data (`core.wire.compact`).
 * Each assignor in the list costs one more JoinGroup and generation at the start: list one, or two while you migrate.
 """
 
@@ -201,8 +200,7 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Assign partitions to all members, as the group's leader.
 
-        Takes aiokafka's ``ClusterMetadata``, and a ``ConsumerProtocolMemberMetadata`` per member id. Returns the bytes
-        of an assignment for every member id.
+        aiokafka's ``ClusterMetadata`` and a ``ConsumerProtocolMemberMetadata`` per member id -> bytes per member id.
         """
         joined, garbage = self._decoded(members)
         partitions = partition_counts(

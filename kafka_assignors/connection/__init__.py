@@ -1,7 +1,6 @@
 """Connection settings of a cluster: one set for kafka-python, aiokafka, librdkafka, Java and Spark.
 
-Users have Kafka's own ``client.properties``. `read_connection` reads it (librdkafka's names too), and the `Connection`
-translates it for every client:
+`read_connection` reads ``client.properties`` (librdkafka's names too), and the `Connection` translates it for clients:
 
     connection = read_connection(config=Path("client.properties"))
     KafkaConsumer(**connection.kafka_python())

@@ -1,7 +1,6 @@
 """A consumer's settings under the consumer protocol (KIP-848): which are refused, and which mean something else. Pure.
 
-Source: ``ConsumerConfig.CONSUMER_PROTOCOL_UNSUPPORTED_CONFIGS`` of apache/kafka 4.3.0; librdkafka 2.16.0, which refuses
-the settings when a consumer is created; KIP-848.
+Source: ``ConsumerConfig.CONSUMER_PROTOCOL_UNSUPPORTED_CONFIGS`` of apache/kafka 4.3.0; librdkafka 2.16.0; KIP-848.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ def under_consumer_protocol(settings: Mapping[str, str], client: str = "java") -
 
     Args:
         settings: Names as the client writes them, ``session.timeout.ms`` or ``session_timeout_ms``.
-        client: One of `CLIENTS`. For one of `WITHOUT`, the first effect says so, and the others are those of
-            librdkafka, the way for Python.
+        client: One of `CLIENTS`. For one of `WITHOUT`, the first effect says so; the others are librdkafka's.
 
     Raises:
         ConfigError: No such client.

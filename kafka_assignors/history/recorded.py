@@ -5,8 +5,7 @@ what it was assigned, and who led. The recording of the leader has all of them o
 all sent. So a generation is whole if its leader records. Otherwise members that don't record may have come or gone, and
 the rebalance is told with the cause "unknown" beside what is seen.
 
-Times are those of the members' machines. What a rebalance is, and what caused it, is told by the same functions as from
-the log (`rebalances`, `causes`).
+Times are those of the members' machines. Rebalances and causes come from the same functions as those of the log.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ class StopPart:
     Args:
         what: One of `PARTS`.
         at_least_ms, at_most_ms: Bounds; None: the log has no bound.
-        who: Names of the members on whom it depends: those that had to hear of it, the leader, those that gave
-            partitions up, or the new owners.
+        who: The members on whom it depends: those that had to hear of it, the leader, old or new owners.
         setting: The setting of these members, or of their group, that bounds it; "" if none does.
     """
 

@@ -83,8 +83,7 @@ class Span:
 def intervals(events: Sequence[Event]) -> list[Interval]:
     """The ownership intervals of a run's events, by (group, topic, partition, start_ns, member, incarnation).
 
-    These rules apply to each process, which is (group, member, incarnation), and to each topic-partition. Events are in
-    order of (mono_ns, src, seq).
+    These rules apply to each process (group, member, incarnation) and topic-partition, in order of (mono_ns, src, seq).
 
     1. An ``assigned_begin`` that lists the topic-partition opens an interval, unless one is open already.
     2. The interval ends at the first later event of these: ``revoke_end`` that lists the topic-partition (``revoked``);

@@ -18,8 +18,7 @@ ENV = "KAFKA_ASSIGNORS_CACHE"
 def cache_folder() -> Path:
     """The folder for jars and other downloads; may not exist yet.
 
-    `KAFKA_ASSIGNORS_CACHE` if set, else ``<sys.prefix>/cache`` inside a virtual environment (removed together with it),
-    else the user's cache folder.
+    `KAFKA_ASSIGNORS_CACHE` if set, else ``<sys.prefix>/cache`` in a virtual environment, else the user's.
     """
     if named := os.environ.get(ENV):
         return Path(named).expanduser().resolve()

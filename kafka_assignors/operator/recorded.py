@@ -52,13 +52,11 @@ class RecordedMeter(RebalanceCount):
     more of it for `SETTLED_S`, in order. One that is told after the next one is counted is left out.
 
     Args:
-        history: The events before the start, of the kinds that `recordings` needs, in any order. Their rebalances are
-            not counted.
+        history: Events before the start, of the kinds that `recordings` needs, in any order; not counted.
 
     Attributes:
         recordings: The last generations.
-        may_miss: Whether rebalances, or what they cost, may be missing from the sums: members don't record, or events
-            are lost.
+        may_miss: Whether the sums may lack rebalances or their costs: members don't record, or events are lost.
     """
 
     def __init__(self, group: str, history: Iterable[Event]) -> None:
@@ -201,8 +199,7 @@ class RecordedMonitor:
         waiting: Whether there may be no group yet that a pattern means.
 
     Raises:
-        ConfigError, AccessRefused, ClusterError: As of `RecordingsTail`; later ones are noted, and all other places
-            are read.
+        ConfigError, AccessRefused, ClusterError: As of `RecordingsTail`; later ones are noted.
         NoSuchGroup: They have no group that the patterns mean; the message names those that they have.
     """
 

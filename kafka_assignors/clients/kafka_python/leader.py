@@ -1,7 +1,6 @@
 """The leader's input and output on kafka-python: members and cluster metadata, and assignments; all members at once.
 
-A partition's metadata come from `private.learning.partitions`. `tests/clients/kafka_python/test_leader.py` compares the
-results with kafka-python's public methods.
+Metadata come from `private.learning.partitions`; `test_leader.py` compares the results with kafka-python's methods.
 """
 
 from __future__ import annotations
@@ -174,8 +173,7 @@ def _claims(owned_partitions: Sequence[Sequence[Any]], topics: Collection[str]) 
 class Assigned(ConsumerProtocolAssignment, init=False):  # type: ignore[call-arg]
     """A ``ConsumerProtocolAssignment`` of version 3, given as bytes, that is decoded on first access to a field.
 
-    kafka-python sends the result of `encode` and reads no field. For other callers it behaves like any
-    ``ConsumerProtocolAssignment``.
+    kafka-python sends the result of `encode` and reads no field. For others it is a ``ConsumerProtocolAssignment``.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:

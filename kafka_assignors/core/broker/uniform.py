@@ -26,8 +26,7 @@ def assign(group: Group, order: Sequence[Member], ids: TopicIds, alike: bool | N
     """Balance the loads of members, keeping as much of their current target as their quotas allow.
 
     Args:
-        group: The group. ``owned`` of a member is its partitions in the current target assignment, in the order of its
-            record in the coordinator's log.
+        group: The group. A member's ``owned`` are those of its current target, in the order of its record in the log.
         order: The members in the order of the broker's map.
         ids: The ids of all topics of the group.
         alike: Whether the broker counts the subscriptions as equal (`alike_subscribed`). None: whether they are.

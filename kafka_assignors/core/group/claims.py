@@ -37,10 +37,8 @@ class Claims:
     Each field ``…_at`` has parallel arrays of positions and members.
 
     Args:
-        holder: int[P], the number of the one member whose claim is the newest and that still subscribes to the topic;
-            `UNASSIGNED` if there is no such member.
-        disputed_at: Subscribed members that claim a position with the same, newest generation. No claim wins, but any
-            of these members may still hold the partition.
+        holder: int[P], the one subscribed member with the newest claim; `UNASSIGNED` if there is none.
+        disputed_at: Subscribed members that claim a position in the same, newest generation: none wins, any may hold it.
         stale_at: Claims overruled by another member's newer generation.
         unsubscribed_at: Claims of topics that the member does not subscribe to, and that protect nothing.
         leaving_at: The newest claims of members without any topics. They leave the group (`kafka_python.leaving`) and
@@ -132,8 +130,7 @@ class Claims:
 def resolve(group: Group) -> Claims:
     """Resolve claims: the newest claim of each existing partition wins, unless several members share its generation.
 
-    A claim of a topic that the claimant no longer subscribes to also overrules older claims, because their members lost
-    the partition in between. Never raises.
+    A claim of a topic no longer subscribed to overrules older ones, too: their members lost it. Never raises.
 
     A claim of an older generation is believed as long as no newer claim names the same partition: a member that missed
     one SyncGroup still holds its partitions. A claim about a topic that its claimant left disputes nothing and protects

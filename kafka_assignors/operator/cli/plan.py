@@ -61,8 +61,7 @@ class Answer:
     """The plans of a group.
 
     Args:
-        plans: Assignor as asked for -> its plan. Its member ids are the coordinator's, or the members' names in a
-            KIP-848 group.
+        plans: Assignor as asked for -> its plan. Its member ids are the coordinator's, or names in a KIP-848 group.
         forecasts: Those of the plans whose assignor runs in the broker.
         notes: Assignor as asked for -> what was read of members, what is assumed and what isn't known.
     """

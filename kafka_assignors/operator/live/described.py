@@ -1,7 +1,6 @@
 """A classic group as its coordinator describes it, with the bytes that its members sent as they joined.
 
-kafka-python's admin client returns these bytes decoded, and their user data as text, which can't be turned back. So the
-two requests are made here.
+kafka-python's admin client decodes these bytes, and user data to text, which can't be turned back.
 
 Source: Kafka's FindCoordinator version 2 and DescribeGroups version 4 (apache/kafka
 ``clients/src/main/resources/common/message``); brokers have the latter since Kafka 2.4.

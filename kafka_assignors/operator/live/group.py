@@ -109,8 +109,7 @@ class Change:
         remove: Members that leave: client ids, instance ids or member ids; or one number.
         partitions: Topic -> its partition count after the change.
         joining: Client ids of further members that join. Assignors order members by member id, which the coordinator
-            makes of the client id: only with its client id, what a new member gets of ``range`` or ``roundrobin`` is
-            known.
+            makes of the client id: so only with it, its share of ``range`` or ``roundrobin`` is known.
     """
 
     add: int = 0
@@ -291,8 +290,7 @@ def from_broker_group(group: BrokerGroup, topic_names: Mapping[str, str]) -> Liv
 
     `topic_names` is topic id, as Kafka prints it -> name; partitions of unknown topics are left out. A static member
     that is away keeps the partitions that it shall have when it returns. The state is ``Empty``, ``Stable``,
-    ``Assigning`` (the broker has yet to compute a target), or ``Reconciling`` (a member has yet to give up or to take
-    partitions).
+    ``Assigning`` (the broker has yet to compute a target), or ``Reconciling`` (members have yet to take it over).
     """
     names = {**group.names, **topic_names}
     members = []

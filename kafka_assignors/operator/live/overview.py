@@ -78,8 +78,7 @@ def chosen(groups: Collection[str], patterns: Sequence[str], *, waiting: bool = 
 def watchable(cluster: LiveCluster, patterns: Sequence[str], *, waiting: bool = False) -> list[str]:
     """The groups of a cluster that names or shell patterns (none: all) mean now, and whose members can be read.
 
-    With `waiting`, a name is taken that no group has, and there may be none yet. The cluster is asked for its groups
-    only if that is needed.
+    With `waiting`, a name without a group is taken, and there may be none yet. The cluster is asked only if needed.
 
     Raises:
         NoSuchGroup: A pattern fits no group that can be read, or there is none.

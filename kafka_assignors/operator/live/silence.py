@@ -46,8 +46,7 @@ class Silence:
     def look(self, owned: Mapping[str, Mapping[TopicPartition, Position]], now_s: float) -> dict[str, Silent]:
         """The silent members; `owned` is member id -> the positions of its partitions.
 
-        A member's time begins anew when one of its committed offsets changes, or its partitions do. `now_s` is of a
-        clock that never goes back.
+        A member's time begins anew when its committed offsets or partitions change. `now_s` never goes back.
         """
         silent_members, kept = {}, {}
         for member, positions in owned.items():

@@ -28,8 +28,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     `owner` is int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers.
 
     Cost: O(P), then O(classes * racks + sets of readers * kinds + pairs of a class and a member that has or had some of
-    it) per round. At most as many rounds as classes and members, a few dozen in practice. The graph does not grow with
-    partitions.
+    it) per round. At most as many rounds as classes and members, in practice a few dozen. The graph has no partitions.
     """
     indexed = claims.indexed
     members = len(indexed.members)

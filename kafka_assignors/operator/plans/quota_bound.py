@@ -4,8 +4,7 @@ Spread needs no prices: n partitions over k subscribers have their least sum of 
 ``n // k`` or one more. Among these assignments, prices prove the rest as in `certificate`: a topic's part is the least
 sum, over its partitions, of the owner's price and of what the partition costs there.
 
-* If all partitions of a topic cost the same at each member, this is exact: every subscriber has its share, the cheapest
-  ones one more.
+* If all partitions of a topic cost the same at each member, this is exact: all have their share, the cheapest one more.
 * Otherwise the certificate also prices the *cells* of the topic, one per subscriber. A partition pays the price of a
   cell and its cost there; the cell passes its partitions on at the member's price. Both sums have their own least
   value, and the sum of these is a bound for any prices of cells.
@@ -38,8 +37,7 @@ class TopicBounds:
 
     Args:
         price: int[M, 3], a price per member.
-        cells: topic -> member id -> price of a partition there, for topics whose partitions differ in cost. A missing
-            price is the member's.
+        cells: topic -> member id -> price of a partition there, where its partitions differ in cost; else the member's.
         in_rack: int[3], one unit of rack cost as a vector.
         per_move: int[3], a move as a vector.
     """

@@ -1,8 +1,7 @@
 """A plan by work as an integer program, for proofs: what no assignment can do. Independent of the search.
 
 One binary variable per partition and member that may have it, and a row per member, divided by its limit. HiGHS allows
-rows an error of 1e-6. So what it finds is computed again in fractions; an assignment that is above a limit is excluded,
-and the program is solved again.
+rows an error of 1e-6. So its answer is computed again in fractions; one above a limit is excluded, and another sought.
 
 HiGHS comes with SciPy, the extra `EXTRA`. Without it, what asks it raises `ImportError`.
 """

@@ -72,8 +72,7 @@ def sending(
 
     Args:
         collect: The metrics now, in Prometheus's form; it is called on the thread.
-        url: See `endpoint`. Headers, certificates, compression and timeout are those of OpenTelemetry's variables,
-            ``OTEL_EXPORTER_OTLP_HEADERS`` and others.
+        url: See `endpoint`. OpenTelemetry's variables (``OTEL_EXPORTER_OTLP_HEADERS``, …) tell the rest.
         every_s: Seconds between two exports.
         note: Called with a sentence when the collector stops taking metrics, and when it takes them again.
     """
