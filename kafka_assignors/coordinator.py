@@ -38,20 +38,13 @@ limit, a poll could end with a member's new subscription, and without the epoch 
 
 def log_consumer(connection: Connection, **settings: Any) -> KafkaConsumer:
     """A consumer for the coordinator's log; without a group id it neither joins nor commits."""
-    ours = {
+    ours: dict[str, Any] = {
+        "group_id": None, "enable_auto_commit": False, "exclude_internal_topics": False,
+        "allow_auto_create_topics": False, "metrics_enabled": False, "max_poll_records": _WHOLE_FETCH,
         "fetch_max_wait_ms": 100,  # it bounds how long a close takes
         "isolation_level": "read_committed",  # commits in a transaction count once it is committed
-        "max_poll_records": _WHOLE_FETCH,
-    }
-    return KafkaConsumer(
-        **connection.kafka_python(),
-        group_id=None,
-        enable_auto_commit=False,
-        exclude_internal_topics=False,
-        allow_auto_create_topics=False,
-        metrics_enabled=False,
-        **{**ours, **settings},
-    )
+    }  # fmt: skip
+    return KafkaConsumer(**connection.kafka_python(), **{**ours, **settings})
 
 
 def log_partition(consumer: KafkaConsumer, connection: Connection, group: str) -> KafkaTopicPartition | None:

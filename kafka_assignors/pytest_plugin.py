@@ -574,14 +574,8 @@ def _verdict_text(verdict: Verdict, folder: Path, more: Iterable[str] = ()) -> s
     lines = verdict_lines(verdict)
     if len(lines) > _LINES:
         lines[_LINES:] = [f"  … {len(lines) - _LINES} lines more"]
-    return "\n".join(
-        [
-            *map(printable, first or verdict.unknown[:1]),
-            *lines,
-            *map(printable, more),
-            f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}",
-        ]
-    )
+    again = f"judge it again: kafka-assignors judge {shlex.quote(str(folder))}"
+    return "\n".join([*map(printable, first or verdict.unknown[:1]), *lines, *map(printable, more), again])
 
 
 def _demand(verdict: Verdict, folder: Path, unknown_ok: bool, more: Iterable[str] = ()) -> None:

@@ -19,23 +19,7 @@ from .rights import Right, denied, needing, refusal
 from .settings import NAMES, NOT_OURS, Connection
 
 __all__ = [
-    "NAMES",
-    "NOT_OURS",
-    "BrokerNode",
-    "Connection",
-    "Right",
-    "addresses",
-    "brokers",
-    "concerns_connection",
-    "denied",
-    "file_lines",
-    "from_settings",
-    "missing_codec",
-    "needing",
-    "partition_count",
-    "read_connection",
-    "refusal",
-    "request",
-    "require_access",
-    "require_cluster",
+    "NAMES", "NOT_OURS", "BrokerNode", "Connection", "Right", "addresses", "brokers", "concerns_connection", "denied",
+    "file_lines", "from_settings", "missing_codec", "needing", "partition_count", "read_connection", "refusal",
+    "request", "require_access", "require_cluster",
 ]  # fmt: skip

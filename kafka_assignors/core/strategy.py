@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
 from .declaration import MemberOptions, Of, Options, plain, unknown
-from .group import NO_GENERATION, Group, Partitions, TopicPartition
+from .group import NO_GENERATION, Group, TopicPartition
 from .group import facts as facts_
 from .group import options as options_
-from .group.assignment import Assignment
+from .group.assignment import Assignment, holding
 from .group.claims import Claims, resolve
 from .group.facts import Fact
 from .group.indexed import Indexed, Ints
@@ -284,14 +284,7 @@ class Strategy:
             return assignment
         generations = (member.generation for member in decoded.group.members)
         generation = 1 + max([NO_GENERATION, *generations, *decoded.generations.values()])
-        members = [
-            replace(
-                member,
-                owned=Partitions.of((t, p) for t, ids in assignment[member.member_id].items() for p in ids),
-                generation=generation,
-            )
-            for member in decoded.group.members
-        ]
+        members = holding(decoded.group.members, assignment, generation)
         group = Group(members, decoded.group.partitions, decoded.group.racks, decoded.group.leaders)
         return self.assign(Decoded(group, (), resolve(group), dict.fromkeys(decoded.generations, generation)))[0]
 

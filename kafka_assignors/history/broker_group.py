@@ -142,28 +142,21 @@ class BrokerGroup:
         member = member or BrokerMember(member_id)
         if record == MEMBER:
             member = replace(
-                member,
-                client_id=fields["clientId"],
-                host=fields["clientHost"].removeprefix("/"),
-                instance_id=fields["instanceId"],
-                rack=fields["rackId"],
-                topics=frozenset(fields["subscribedTopicNames"]),
-                pattern=fields["subscribedTopicRegex"] or None,
-                assignor=fields["serverAssignor"],
-                rebalance_timeout_ms=fields["rebalanceTimeoutMs"],
+                member, client_id=fields["clientId"], host=fields["clientHost"].removeprefix("/"),
+                instance_id=fields["instanceId"], rack=fields["rackId"],
+                topics=frozenset(fields["subscribedTopicNames"]), pattern=fields["subscribedTopicRegex"] or None,
+                assignor=fields["serverAssignor"], rebalance_timeout_ms=fields["rebalanceTimeoutMs"],
                 classic=fields.get("classicMemberMetadata") is not None,
-            )
+            )  # fmt: skip
         elif record == TARGET:
             listed = _listed(fields.get("topicPartitions", ()))
             member = replace(member, target=frozenset(listed), listed=listed)
         elif record == CURRENT:
             member = replace(
-                member,
-                epoch=fields["memberEpoch"],
-                state=fields.get("state", STABLE),
+                member, epoch=fields["memberEpoch"], state=fields.get("state", STABLE),
                 assigned=ids(fields.get("assignedPartitions", ())),
                 revoking=ids(fields.get("partitionsPendingRevocation", ())),
-            )
+            )  # fmt: skip
         self.members[member_id] = member
 
 

@@ -249,13 +249,9 @@ def with_hand_overs(rebalances: Iterable[Rebalance], done: Sequence[HandOver]) -
             area, part = stop
             longest = part.at_least_ms
             rebalance = replace(
-                rebalance,
-                at_least_ms=longest,
-                at_most_ms=longest,
-                area_at_least_ms=area,
-                area_at_most_ms=area,
+                rebalance, at_least_ms=longest, at_most_ms=longest, area_at_least_ms=area, area_at_most_ms=area,
                 parts=(part,),
-            )
+            )  # fmt: skip
         completed_rebalances.append(rebalance)
     return completed_rebalances
 

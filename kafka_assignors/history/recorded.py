@@ -105,12 +105,8 @@ class Recordings:
             places = [n for n in range(at - 1, at + len(rounds)) if n in self.partial]
             partial_rounds.append(self.generations[places[-1]] if places else None)
             at += len(rounds)
-        return [
-            _with_unknown(rebalance, partial)
-            for rebalance, partial in zip(
-                explained, partial_rounds[len(partial_rounds) - len(explained) :], strict=True
-            )
-        ]
+        ends = partial_rounds[len(partial_rounds) - len(explained) :]
+        return [_with_unknown(rebalance, partial) for rebalance, partial in zip(explained, ends, strict=True)]
 
 
 def recordings(events: Iterable[Event], group: str) -> Recordings:

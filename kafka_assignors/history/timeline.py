@@ -151,19 +151,11 @@ def _ends_all(event: Event) -> str | None:
 
 def _span(tp: TopicPartition, start: Event[AssignedBeginBody], end: Event | None, kind: str, end_ns: int = 0) -> Span:
     interval = Interval(
-        group=start.group or "",
-        topic=tp.topic,
-        partition=tp.partition,
-        member=start.member or "",
-        member_id=start.member_id,
-        incarnation=start.incarnation,
-        generation_start=start.body.generation,
+        group=start.group or "", topic=tp.topic, partition=tp.partition, member=start.member or "",
+        member_id=start.member_id, incarnation=start.incarnation, generation_start=start.body.generation,
         generation_end=end.body.generation if end is not None and is_of(end, CallbackBody) else None,
-        start_ns=start.mono_ns,
-        end_ns=end_ns if end is None else end.mono_ns,
-        start_kind="assigned",
-        end_kind=kind,
-    )
+        start_ns=start.mono_ns, end_ns=end_ns if end is None else end.mono_ns, start_kind="assigned", end_kind=kind,
+    )  # fmt: skip
     return Span(interval, start, end)
 
 

@@ -92,12 +92,9 @@ def maven_context(repo_cache: Path, progress: Callable[..., Any] | None = None) 
         raise JarError(f"jgo fetches the jars, and is not installed; run: {install('jvm')}") from None
     url = os.environ.get(REPOSITORY_ENV, "").rstrip("/") or MAVEN_CENTRAL_URL
     return MavenContext(
-        resolver=PythonResolver(progress_callback=progress),
-        repo_cache=repo_cache,
-        local_repos=[],
-        remote_repos={"central": url},
-        timeout=30,
-    )
+        resolver=PythonResolver(progress_callback=progress), repo_cache=repo_cache, local_repos=[],
+        remote_repos={"central": url}, timeout=30,
+    )  # fmt: skip
 
 
 class _Stamps:

@@ -42,6 +42,7 @@ _JOIN_S = 3.0
 _RETRY_S = 1.0
 """Delay before retrying a commit that the coordinator could not answer."""
 _LAST_COMMIT_MS = 10_000
+_NOT_COMMITTED = "offsets of %s are not committed, so the next owner reads these records again: %s"
 _LEAVING_SLICE_S = 0.02
 """`_SLICE_S` of a member that leaves: it must be told early that its group has joined."""
 
@@ -346,9 +347,7 @@ class BridgedConsumer:
         try:
             self._do(self._control.commit, _offsets(due), 1000 * END_S if self._leaves else _LAST_COMMIT_MS)
         except KafkaError as error:
-            log.warning(
-                "offsets of %s are not committed, so the next owner reads these records again: %s", _named(due), error
-            )
+            log.warning(_NOT_COMMITTED, _named(due), error)
         else:
             self._delivery.committed(due)
 
@@ -416,12 +415,8 @@ class BridgedConsumer:
             retry_s = _RETRY_S if isinstance(answer, RetriableError) else self._commit_every_s
             self._next_try = time.monotonic() + retry_s
             partitions = [TopicPartition(*tp) for tp in offsets]
-            log.warning(
-                "offsets of %s are not committed yet; the next attempt is in %g s: %s",
-                _named(partitions),
-                retry_s,
-                answer,
-            )
+            text = "offsets of %s are not committed yet; the next attempt is in %g s: %s"
+            log.warning(text, _named(partitions), retry_s, answer)
 
     def _take(self, room: int, wait_s: float) -> None:
         """Take messages from the data plane: wait for the first, then take those already there.
@@ -508,11 +503,7 @@ class _BridgeListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         try:
             await self._bridge._control.commit_async(_offsets(offsets))
         except KafkaError as error:
-            log.warning(
-                "offsets of %s are not committed, so the next owner reads these records again: %s",
-                _named(offsets),
-                error,
-            )
+            log.warning(_NOT_COMMITTED, _named(offsets), error)
         else:
             self._bridge._delivery.committed(offsets)
 

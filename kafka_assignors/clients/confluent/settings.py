@@ -86,16 +86,11 @@ def planes(config: Mapping[str, Any], control: Mapping[str, Any]) -> Planes:
         raise ConfigError(
             "topic.metadata.refresh.interval.ms below 0 is not supported: the leader must find new topics"
         )
+    translated = {name: value for name, value in control_settings.items() if value is not None}
     return Planes(
-        {**data, "enable.auto.commit": False},
-        {
-            **{name: value for name, value in control_settings.items() if value is not None},
-            **_reaching(config, control),
-            **control,
-        },
-        str(ours["enable.auto.commit"]).lower() == "true",
-        int(ours["auto.commit.interval.ms"]) / 1000,
-    )
+        {**data, "enable.auto.commit": False}, {**translated, **_reaching(config, control), **control},
+        str(ours["enable.auto.commit"]).lower() == "true", int(ours["auto.commit.interval.ms"]) / 1000,
+    )  # fmt: skip
 
 
 def _typed(name: str, value: Any) -> Any:

@@ -183,14 +183,9 @@ class CooperativeStickyAssignor(Cooperative):
 
 
 _CLASSES: tuple[type[Assignor], ...] = (
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-    CooperativeStickyAssignor,
-    CompactStickyAssignor,
-    CoPartitionedAssignor,
-    CooperativeCoPartitionedAssignor,
-)
+    RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor, CompactStickyAssignor,
+    CoPartitionedAssignor, CooperativeCoPartitionedAssignor,
+)  # fmt: skip
 ASSIGNORS: Mapping[str, type[Assignor]]
 """Protocol name -> assignor class; built on first access, because it needs every assignor's modules."""
 
@@ -200,13 +195,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import stateless, weighted
 
-    classes: tuple[type[Assignor], ...] = (
-        *_CLASSES,
-        *stateless.CLASSES,
-        weighted.WeightedAssignor,
-        weighted.LagAssignor,
-    )
-    every = globals()["ASSIGNORS"] = {cls.name: cls for cls in classes}
+    by_work: tuple[type[Assignor], ...] = (weighted.WeightedAssignor, weighted.LagAssignor)
+    every = globals()["ASSIGNORS"] = {cls.name: cls for cls in (*_CLASSES, *stateless.CLASSES, *by_work)}
     return every
 
 

@@ -134,12 +134,6 @@ class ConsistentHashAssignor(Assignor):
 
 
 CLASSES: tuple[type[Assignor], ...] = (
-    MetaqDefaultAssignor,
-    MetaqConsistentHashAssignor,
-    AverageAssignor,
-    AverageByCircleAssignor,
-    RocketmqConsistentHashAssignor,
-    MachineRoomNearbyAssignor,
-    ConfigAssignor,
-    ConsistentHashAssignor,
-)
+    MetaqDefaultAssignor, MetaqConsistentHashAssignor, AverageAssignor, AverageByCircleAssignor,
+    RocketmqConsistentHashAssignor, MachineRoomNearbyAssignor, ConfigAssignor, ConsistentHashAssignor,
+)  # fmt: skip

@@ -53,6 +53,9 @@ class ServiceMember:
         group, client, client_id, instance_id: Of the consumer.
         host: Of the machine.
         session_timeout_ms, rebalance_timeout_ms: As the consumer sends them when it joins; 0 if they aren't known.
+
+    Attributes:
+        owned: The partitions that it owns, as far as it is recorded.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class ServiceMember:
         self._member_id, self._generation = "", -1
         self._join = _JoinUnderWay()
         self._sent: Mapping[str, bytes] = {}
-        self._owned: Places = frozenset()
+        self.owned: Places = frozenset()
         self._started = self._failed = False
         self.stopped = True
 
@@ -116,12 +119,9 @@ class ServiceMember:
             rows = []
             for member in join.members:
                 own = member.member_id == join.member_id
-                rows.append(
-                    member_row(
-                        member, encoded(join.assignments.get(member.member_id, b"")),
-                        client_id if own else client_id_of(member), host, common_timeouts if own else (0, 0),
-                    )
-                )  # fmt: skip
+                assignment = encoded(join.assignments.get(member.member_id, b""))
+                timeouts = common_timeouts if own else (0, 0)
+                rows.append(member_row(member, assignment, client_id if own else client_id_of(member), host, timeouts))
             return {
                 "generation": join.generation, "protocol": join.protocol, "duration_us": join.assign_us,
                 "members": rows,
@@ -174,7 +174,7 @@ class ServiceMember:
     def owns(self, partitions: Iterable[tuple[str, int]]) -> None:
         """The member owns these partitions from now on: what was given up and what is new is recorded."""
         now = frozenset((topic, number) for topic, number in partitions)
-        before, self._owned = self._owned, now
+        before, self.owned = self.owned, now
         if gone := before - now:
             self._callback("revoke", gone)
         if new := now - before:
@@ -182,15 +182,10 @@ class ServiceMember:
 
     def gives_up(self, partitions: Iterable[tuple[str, int]], *, lost: bool = False) -> None:
         """The member revokes partitions, or learns that it lost them; those that it gave up before are left out."""
-        gone = self._owned & {(topic, number) for topic, number in partitions}
-        self._owned -= gone
+        gone = self.owned & {(topic, number) for topic, number in partitions}
+        self.owned -= gone
         if gone:
             self._callback("lost" if lost else "revoke", gone)
-
-    @property
-    def owned(self) -> Places:
-        """The partitions that it owns, as far as it is recorded."""
-        return self._owned
 
     def refused(self, error: str) -> None:
         """The coordinator refused a heartbeat with an error; those that are no news of the membership are left out."""

@@ -120,24 +120,21 @@ class EventSender:
     def _lines(self, noted: Sequence[_Noted] | deque[_Noted], dropped: int) -> list[bytes]:
         from ...history.events import INCOMPLETE, Event  # takes a while to import, so not on a client's thread
 
-        lines = []
-        for entry in noted:
+        def line(entry: _Noted) -> bytes:
             fields = entry.fields() if callable(entry.fields) else entry.fields
             event = Event(
                 kind=entry.kind, run=self._run, src="member", seq=self._seq, ts_ns=entry.ts_ns,
                 mono_ns=entry.mono_ns, pid=os.getpid(), data=fields, **entry.common,
             )  # fmt: skip
-            lines.append(event.to_json().encode("utf-8", "backslashreplace"))
             self._seq += 1
+            return event.to_json().encode("utf-8", "backslashreplace")
+
+        lines = [line(entry) for entry in noted]
         if dropped and noted:
+            self._seq += dropped
             message = f"{dropped} events before this one were dropped: they came faster than they could be written"
-            event = Event(
-                kind="error", run=self._run, src="member", seq=self._seq + dropped, ts_ns=time.time_ns(),
-                mono_ns=time.monotonic_ns(), pid=os.getpid(), data={"error": INCOMPLETE, "message": message},
-                **noted[-1].common,
-            )  # fmt: skip
-            lines.append(event.to_json().encode("utf-8", "backslashreplace"))
-            self._seq += dropped + 1
+            fields = {"error": INCOMPLETE, "message": message}
+            lines.append(line(_Noted(time.time_ns(), time.monotonic_ns(), "error", noted[-1].common, fields, 0)))
         return lines
 
 

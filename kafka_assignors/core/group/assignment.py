@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from .values import TopicPartition
+from .values import Member, Partitions, TopicPartition
 
 Assignment = dict[str, dict[str, list[int]]]
 """member id -> topic -> ascending partition ids. Every member has an entry. Topics without partitions have none. Topics
@@ -22,6 +23,12 @@ def pairs(assignment: Mapping[str, Mapping[str, Sequence[int]]]) -> Iterator[tup
         for topic, partitions in topics.items():
             for partition in partitions:
                 yield member, TopicPartition(topic, partition)
+
+
+def holding(members: Iterable[Member], assignment: Assignment, generation: int) -> list[Member]:
+    """The members of a group that has adopted an assignment in a generation."""
+    owned = {m: Partitions.of((t, p) for t, ids in topics.items() for p in ids) for m, topics in assignment.items()}
+    return [replace(member, owned=owned[member.member_id], generation=generation) for member in members]
 
 
 def moves(

@@ -61,9 +61,7 @@ def assign(
     return indexed.assignment(owners(indexed, epsilon=epsilon, virtual_nodes=virtual_nodes, hash=hash))
 
 
-def owners(
-    indexed: Indexed, *, epsilon: float | None = EPSILON, virtual_nodes: int = VIRTUAL_NODES, hash: str = "md5"
-) -> Ints:
+def owners(indexed: Indexed, *, epsilon: float | None, virtual_nodes: int, hash: str) -> Ints:
     """`assign` as an array: int[P]."""
     order, readers = indexed.readers(by_identity)
     hashed = HASHES[hash]

@@ -50,16 +50,9 @@ def check(table: Any) -> Table:
 
 
 FALLBACKS = (
-    "range",
-    "roundrobin",
-    "metaq-default",
-    "metaq-consistent-hash",
-    "average",
-    "average-by-circle",
-    "rocketmq-consistent-hash",
-    "machine-room-nearby",
-    "consistent-hash",
-)
+    "range", "roundrobin", "metaq-default", "metaq-consistent-hash", "average", "average-by-circle",
+    "rocketmq-consistent-hash", "machine-room-nearby", "consistent-hash",
+)  # fmt: skip
 """Strategies that ignore claims, and so may place the partitions that a table does not cover."""
 
 

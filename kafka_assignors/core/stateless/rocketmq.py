@@ -100,9 +100,7 @@ def consistent_hash(group: Group, *, virtual_nodes: int = VIRTUAL_NODES, broker_
     return indexed.assignment(consistent_hash_owners(indexed, virtual_nodes=virtual_nodes, broker_name=broker_name))
 
 
-def consistent_hash_owners(
-    indexed: Indexed, *, virtual_nodes: int = VIRTUAL_NODES, broker_name: str = BROKER_NAME
-) -> Ints:
+def consistent_hash_owners(indexed: Indexed, *, virtual_nodes: int, broker_name: str) -> Ints:
     """`consistent_hash` as an array: int[P]."""
     return per_topic(indexed, _hashing(virtual_nodes, broker_name))
 

@@ -460,15 +460,11 @@ def once(model: Model, allowed: float, effort: int, *, quick: bool = False) -> S
         best_of_all = search.moves <= least and not model.cost_unit
         if effort <= 0 or (met and (best_of_all or len(model.of) > LARGE)):
             break
-    return min(
-        searches,
-        key=lambda candidate: (
-            candidate.exceeding(),
-            max(candidate.ratio(), allowed * (1 + NEAR)),
-            candidate.cost(),
-            candidate.ratio(),
-        ),
-    )
+
+    def rank(search: Search) -> tuple[float, ...]:
+        return search.exceeding(), max(search.ratio(), allowed * (1 + NEAR)), search.cost(), search.ratio()
+
+    return min(searches, key=rank)
 
 
 def placed(model: Model, limit: Ints) -> Search:

@@ -171,14 +171,10 @@ def partitions_json(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any
 
 def committed(entry: GroupCommitted | OffsetCommitted | BrokerAssigned) -> tuple[str, dict[str, Any]]:
     """Kind and fields of the event for a coordinator record. Bytes that cannot be decoded stay as hex."""
+    row: dict[str, Any]
     if isinstance(entry, BrokerAssigned):
-        of_broker = {
-            "record": entry.record,
-            "member_id": entry.member,
-            "fields": entry.fields,
-            "pattern": entry.pattern,
-        }
-        return "broker_assigned", _without_none(of_broker)
+        row = {"record": entry.record, "member_id": entry.member, "fields": entry.fields, "pattern": entry.pattern}
+        return "broker_assigned", _without_none(row)
     if isinstance(entry, OffsetCommitted):
         return "offset_committed", {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
     members = [member_json(member) for member in entry.members]

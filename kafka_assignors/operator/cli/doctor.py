@@ -61,14 +61,8 @@ def run(
     if common.names_cluster:
         checks += _cluster(common.connection, group, topic, groups)
     elif client is None:
-        checks.append(
-            Check(
-                "cluster",
-                None,
-                "not asked",
-                "give -b HOST:PORT, --config FILE or --profile NAME to check a cluster too",
-            )
-        )
+        remedy = "give -b HOST:PORT, --config FILE or --profile NAME to check a cluster too"
+        checks.append(Check("cluster", None, "not asked", remedy))
     bad = any(check.ok is False for check in checks)
     if common.as_json:
         common.print_json({"ok": not bad, "checks": [asdict(check) for check in checks]})

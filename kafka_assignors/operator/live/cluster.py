@@ -201,16 +201,12 @@ class LiveCluster:
         ids = {t["name"]: printed_id(t["topic_id"]) for t in described if t["name"] in there and t.get("topic_id")}
         if not any(racks.values()):
             return LiveTopics(counts, ids=ids), hidden
-        topics = LiveTopics(
-            counts,
-            {
-                name: [{rack for node in p["replica_nodes"] if (rack := racks.get(node))} for p in partitions]
-                for name, partitions in there.items()
-            },
-            {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()},
-            ids,
-        )
-        return topics, hidden
+        replicas = {
+            name: [{rack for node in p["replica_nodes"] if (rack := racks.get(node))} for p in partitions]
+            for name, partitions in there.items()
+        }
+        leaders = {name: [racks.get(p["leader_id"]) for p in partitions] for name, partitions in there.items()}
+        return LiveTopics(counts, replicas, leaders, ids), hidden
 
     def positions(self, group: str, owned: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Committed and end offsets of topic-partitions. Raises AccessRefused if the user may not see a topic."""

@@ -74,15 +74,11 @@ def _group(data: bytes) -> Described:
     state, _type, protocol = answer.string(), answer.string(), answer.string()
     members = [
         DescribedMember(
-            answer.string(),
-            answer.string_or_none(),
-            answer.string(),
-            answer.string().removeprefix("/"),
-            answer.bytes_or_none() or b"",
-            answer.bytes_or_none() or b"",
+            answer.string(), answer.string_or_none(), answer.string(), answer.string().removeprefix("/"),
+            answer.bytes_or_none() or b"", answer.bytes_or_none() or b"",
         )
         for _ in range(answer.count())
-    ]
+    ]  # fmt: skip
     return Described(error, state, protocol, tuple(members))
 
 

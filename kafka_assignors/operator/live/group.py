@@ -146,16 +146,12 @@ def as_group(live: LiveGroup, topics: LiveTopics, change: Change | None = None, 
     place = {member_id: n for n, member_id in enumerate(live.listed)} if ids else {}
     members = [
         Member(
-            member.member_id if ids else called[member.member_id],
-            member.topics,
-            member.instance_id,
-            member.rack,
-            member.assigned,
-            NO_GENERATION if live.generation is None else live.generation,
+            member.member_id if ids else called[member.member_id], member.topics, member.instance_id, member.rack,
+            member.assigned, NO_GENERATION if live.generation is None else live.generation,
         )
         for member in sorted(live.members, key=lambda m: place.get(m.member_id, -1))
         if member.member_id not in gone
-    ]
+    ]  # fmt: skip
     taken = {called[member.member_id] for member in live.members if member.member_id not in gone}
     if (change.add or change.joining) and live.usual is None:
         asked = ", ".join((*([str(change.add)] if change.add else []), *change.joining))

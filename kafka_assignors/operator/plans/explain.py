@@ -44,12 +44,8 @@ def explain(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> str:
 
 def unproven(plan: Decision, violations: Sequence[Breach]) -> str:
     """A decision some of whose claims do not hold, as lines of text: which, and none of its figures."""
-    return "\n".join(
-        (
-            f"{plan.strategy}: this plan is not proven; claims of it that do not hold ({len(violations)}):",
-            *_first([f"  {breach}" for breach in violations]),
-        )
-    )
+    heading = f"{plan.strategy}: this plan is not proven; claims of it that do not hold ({len(violations)}):"
+    return "\n".join((heading, *_first([f"  {breach}" for breach in violations])))
 
 
 def _lines(plan: Decision, moves: Sequence[Move], withheld: Withheld) -> Iterator[str]:
@@ -90,7 +86,7 @@ def _goal(goal: Goal, given_up: str) -> str:
         return f"{goal.value:,}, the least possible"
     if given_up:
         return f"{goal.value:,}; {goal.least:,} is the least with the best {given_up}"
-    return f"{goal.value:,}, {_number(goal.value - goal.least)} above the least possible {goal.least:,}"
+    return f"{goal.value:,}, {goal.value - goal.least:,} above the least possible {goal.least:,}"
 
 
 def _members(plan: Decision, moves: Sequence[Move]) -> Iterator[str]:
@@ -137,13 +133,8 @@ def _moves(moves: Sequence[Move]) -> Iterator[str]:
     pairs = Counter((move.old, move.new) for move in moves if move.old)
     if pairs:
         yield "  most of them:"
-        yield from _first(
-            [
-                f"    {old} -> {new}: {count:,}"
-                for (old, new), count in sorted(pairs.items(), key=lambda p: (-p[1], p[0]))
-            ],
-            5,
-        )
+        in_order = sorted(pairs.items(), key=lambda p: (-p[1], p[0]))
+        yield from _first([f"    {old} -> {new}: {count:,}" for (old, new), count in in_order], 5)
 
 
 def _withheld(withheld: Withheld) -> Iterator[str]:
@@ -182,7 +173,3 @@ def _ranges(ids: Sequence[int]) -> str:
             parts.append(str(ids[start]) if i - start == 1 else f"{ids[start]}-{ids[i - 1]}")
             start = i
     return ",".join(parts)
-
-
-def _number(value: float) -> str:
-    return f"{value:,}"

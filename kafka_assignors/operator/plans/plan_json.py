@@ -111,15 +111,11 @@ def _decision(value: Mapping[str, Any]) -> Decision:
     subscriptions = [frozenset(topics) for topics in given["subscriptions"]]
     members = [
         Member(
-            member["id"],
-            subscriptions[member["subscription"]],
-            member["instance"],
-            member["rack"],
-            _owned(member["owned"]),
-            member["generation"],
+            member["id"], subscriptions[member["subscription"]], member["instance"], member["rack"],
+            _owned(member["owned"]), member["generation"],
         )
         for member in given["members"]
-    ]
+    ]  # fmt: skip
     objective = objective_of(value["strategy"], value["options"])  # raises for an unknown strategy or option
     certificate = None
     if value["prices"] is not None:

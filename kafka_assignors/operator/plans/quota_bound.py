@@ -88,14 +88,8 @@ class TopicBounds:
             unit = price + surplus[0][:, None] * self._in_rack
             more = unit - (holdings > share)[:, None] * self._per_move
             gone = int(np.maximum(holdings - share, 0).sum())
-            return _sum(
-                [
-                    (self._in_rack, always),
-                    (self._per_move, gone),
-                    (unit.sum(axis=0), share),
-                    (_first(more)[:extra].sum(axis=0), 1),
-                ]
-            )
+            dearer = _first(more)[:extra].sum(axis=0)
+            return _sum([(self._in_rack, always), (self._per_move, gone), (unit.sum(axis=0), share), (dearer, 1)])
         cell_prices = self._cells.get(topic, {})
         inside = np.array([cell_prices.get(self._ids[m], tuple(self._price[m])) for m in readers.tolist()], np.int64)
         beyond = price - inside

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...core.group import NO_GENERATION, Group, Member, Partitions, TopicPartition
+from ...core.group import NO_GENERATION, Group, Member, TopicPartition
+from ...core.group.assignment import holding
 from ...core.group.claims import resolve
 from ...core.group.indexed import UNASSIGNED
 from ...core.group.order import lasting
@@ -198,23 +199,16 @@ class _Step:
     def resized(self, count: int, current: Sequence[Member]) -> _Step:
         """The group with this number of members, which hold the assignment of this step."""
         generation = 1 + max(NO_GENERATION, *(member.generation for member in self.members))
-        holding = [
-            replace(
-                member,
-                owned=Partitions.of((t, p) for t, ids in self.target[member.member_id].items() for p in ids),
-                generation=generation,
-            )
-            for member in self.members
-        ]
+        members = holding(self.members, self.target, generation)
         new = _added(current, count)
         made = self._made
         capacity = made.options.get("capacity") if isinstance(made, ByWork) else None
         if capacity:
             more = {a.member_id: capacity[b] for a, b in new if b in capacity}
             made = made.with_options(**{**made.options, "capacity": {**capacity, **more}})
-        gone = sum(len(member.owned) for member in holding[count:])
-        added = [member for member, _ in new[max(len(holding) - len(current), 0) :]]
-        return _Step(made, self._group, [*holding[:count], *added], gone)
+        gone = sum(len(member.owned) for member in members[count:])
+        added = [member for member, _ in new[max(len(members) - len(current), 0) :]]
+        return _Step(made, self._group, [*members[:count], *added], gone)
 
 
 def _added(current: Sequence[Member], count: int) -> list[tuple[Member, str]]:

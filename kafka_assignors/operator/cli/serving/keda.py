@@ -106,15 +106,13 @@ class ExternalScaler:
             )
 
         one, many = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "IsActive": call(one, self._is_active, "ScaledObjectRef"),
-                "StreamIsActive": call(many, self._stream_is_active, "ScaledObjectRef"),
-                "GetMetricSpec": call(one, self._metric_spec, "ScaledObjectRef"),
-                "GetMetrics": call(one, self._metrics, "GetMetricsRequest"),
-            },
-        )
+        calls = {
+            "IsActive": call(one, self._is_active, "ScaledObjectRef"),
+            "StreamIsActive": call(many, self._stream_is_active, "ScaledObjectRef"),
+            "GetMetricSpec": call(one, self._metric_spec, "ScaledObjectRef"),
+            "GetMetrics": call(one, self._metrics, "GetMetricsRequest"),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, calls)
 
     def _members(self, ref: Any, context: grpc.ServicerContext) -> int:
         """The number of members that a group needs; 0 if it has none, and has read everything.
