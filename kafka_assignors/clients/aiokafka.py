@@ -200,7 +200,8 @@ class Assignor(AbstractPartitionAssignor, metaclass=_Listed):  # type: ignore[mi
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         """Assign partitions to all members, as the group's leader.
 
-        aiokafka's ``ClusterMetadata`` and a ``ConsumerProtocolMemberMetadata`` per member id -> bytes per member id.
+        Takes aiokafka's ``ClusterMetadata``, and a ``ConsumerProtocolMemberMetadata`` per member id. Returns the bytes
+        of an assignment for every member id.
         """
         joined, garbage = self._decoded(members)
         partitions = partition_counts(

@@ -109,7 +109,8 @@ class BridgedConsumer:
         Args:
             topics: Either names or patterns.
             on_assign: Called with new partitions. Reading starts at the ``offset`` that it sets on one.
-            on_revoke: Called with revoked partitions, after finished messages are committed; it may `commit` more.
+            on_revoke: Called with revoked partitions, after fetching has stopped and finished messages are committed;
+                it may `commit` more.
             on_lost: Called with partitions that are lost because the member was fenced; `on_revoke` by default.
 
         Raises:
@@ -196,7 +197,8 @@ class BridgedConsumer:
             The committed offsets as confluent ``TopicPartition``s; None if asynchronous.
 
         Raises:
-            KafkaError: kafka-python's, ``CommitFailedError`` if the member is out of its group or lost a partition.
+            KafkaError: kafka-python's, for example ``CommitFailedError`` if the member is out of its group or no longer
+                owns a partition.
             ConfigError: Both a message and offsets are given.
         """
         if message is not None and offsets is not None:

@@ -124,7 +124,8 @@ class CooperativeCoPartitionedAssignor(Cooperative):
 
     A bundle that moves is withheld for one rebalance, until its owner has revoked it. A running group of
     `CoPartitionedAssignor` changes in two rolling restarts, as for `CooperativeStickyAssignor`: first with
-    ``[CooperativeCoPartitionedAssignor, CoPartitionedAssignor]``, then with the first one alone.
+    ``[CooperativeCoPartitionedAssignor, CoPartitionedAssignor]``, then with the first one alone. aiokafka's consumers
+    are eager and can't have it.
 
     Args:
         topics, rack_costs, goals: See `CoPartitionedAssignor`.

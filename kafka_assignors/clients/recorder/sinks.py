@@ -11,7 +11,7 @@ from typing import Protocol
 from ...errors import ConfigError
 
 MOST_FILE_BYTES = 32 << 20
-"""A file that is longer becomes the older one of two, in place of the one before: so twice this is kept."""
+"""A file that is longer becomes the older one of two, in place of the one before: so at most twice this is kept."""
 MOST_LINE_BYTES = 900_000
 """A line that is longer isn't sent to a topic: brokers take records of 1 MiB unless they are told otherwise."""
 

@@ -47,7 +47,8 @@ class Weights:
     def of(self, partitions: Mapping[str, int]) -> dict[TopicPartition, float]:
         """The weight of every partition of these topics (topic -> partition count, as the leader sees the cluster).
 
-        A partition that was added later weighs the topic's median. An unmeasured topic is absent. Cost: O(partitions).
+        A partition that was added later weighs the topic's median. An unmeasured topic is absent: its load is unknown,
+        not 0. Cost: O(partitions).
         """
         weights: dict[TopicPartition, float] = {}
         for topic, count in partitions.items():

@@ -33,7 +33,7 @@ class Token:
 
 
 def claims(value: str) -> dict[str, Any]:
-    """The claims of a JWT, unverified, which the broker does; empty if it is none. Source: RFC 7519, section 3."""
+    """The claims of a JWT, unverified (the broker verifies them); empty if it is none. Source: RFC 7519, section 3."""
     parts = value.split(".")
     if len(parts) != 3:
         return {}

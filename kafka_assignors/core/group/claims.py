@@ -38,7 +38,7 @@ class Claims:
 
     Args:
         holder: int[P], the one subscribed member with the newest claim; `UNASSIGNED` if there is none.
-        disputed_at: Subscribed members that claim a position in the same, newest generation: any may hold it.
+        disputed_at: Subscribed members that claim a position in the same newest generation: none wins, any may hold it.
         stale_at: Claims overruled by another member's newer generation.
         unsubscribed_at: Claims of topics that the member does not subscribe to, and that protect nothing.
         leaving_at: The newest claims of members without any topics. They leave the group (`kafka_python.leaving`) and

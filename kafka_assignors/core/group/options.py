@@ -45,7 +45,7 @@ def tell(options: Mapping[str, Any]) -> bytes:
 
 
 def read(option_bytes: bytes) -> Mapping[str, Any] | None:
-    """Decode the options that a member sent; None for a digest, ValueError for anything else."""
+    """Decode the options that a member sent; None for a digest, ValueError for what is neither."""
     if len(option_bytes) > MOST:
         raise ValueError(f"{len(option_bytes):,} bytes; the limit is {MOST}")
     text = option_bytes.decode()

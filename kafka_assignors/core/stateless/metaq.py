@@ -31,11 +31,12 @@ def default(group: Group) -> Assignment:
     """Split each topic's partitions, in MetaQ's sort order, into ranges for its subscribers by identity.
 
     MetaQ sorts partitions as strings, "0-0", "0-1", "0-10", "0-2": with more than ten partitions, a range has gaps. If
-    there are more subscribers than partitions, the last ones by identity get nothing. No claims or racks are used.
+    there are more subscribers than partitions, the last ones by identity get nothing. Counts are as with range. Claims
+    and racks are ignored.
 
     Cost: O(P log P + T * M). Deterministic.
-    Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper`` (Kafka
-    0.7's).
+    Source: ``DefaultLoadBalanceStrategy`` of killme2008/Metamorphosis and the sorting in ``MetaZookeeper``; the rule is
+    that of Kafka 0.7.
 
     >>> from kafka_assignors.core.group import Member
     >>> default(Group([Member("a", {"t"}), Member("b", {"t"})], {"t": 12}))

@@ -12,7 +12,7 @@ After each round the remaining distances are longer, and there are few distinct 
 A stall is shared by classes that the same kinds may have, or some of these kinds (`flow`).
 
 Each edge has a reverse edge at the negative cost. Distances are measured to free places, so all displaced units move
-in one round, each on its own shortest path. Edges of the source may have negative reduced costs: all get full.
+in one round, each on its own shortest path. Edges of the source may have negative reduced costs: all become full.
 
 Source: Ford & Fulkerson 1962; Ahuja, Magnanti & Orlin 1993, "Network Flows", 9.8 (the primal-dual method).
 """

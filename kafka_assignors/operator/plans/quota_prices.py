@@ -51,7 +51,7 @@ def certify(claims: Claims, owner: Ints, objective: Objective) -> Certificate | 
     `owner` is int[P], the number of each position's owner; `UNASSIGNED` only for topics without subscribers. Spread is
     the first goal of `objective`. None if a better assignment exists.
 
-    Cost: O(P), then O(pairs of topic and subscriber, and of class and subscriber where a topic has several) per round.
+    Cost: O(P), then O(pairs of topic and subscriber, and of class and subscriber where topics have several) per round.
     """
     classes = classify(claims.indexed, position_costs(claims.indexed, objective), by_topic=True)
     if not len(classes.size):
