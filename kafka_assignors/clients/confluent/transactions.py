@@ -70,7 +70,7 @@ class TransactionalProducer:
         self._end(self.producer.abort_transaction, timeout)
 
     def renew(self) -> None:
-        """Replace the producer; an open transaction is aborted unless its end was asked for. KafkaException: it failed."""
+        """Replace the producer; an open transaction is aborted unless its end was asked for. Raises KafkaException."""
         # The old one is dropped, not closed: it would wait for the answers that it has not got.
         self.producer = self._new()
         self._ending = None
