@@ -257,21 +257,21 @@ def _take(readings: Readings, monitor: Monitor | RecordedMonitor, timeout_s: flo
     readings.reachable = monitor.reachable
 
 
+def _counter(name: str, documentation: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(PREFIX + name, documentation, labels=["group", *labels])
+
+
+def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, documentation, labels=["group", *labels])
+
+
 def _counters(now: Sequence[Reading]) -> Iterator[Metric]:
-    rebalances = CounterMetricFamily(
-        f"{PREFIX}rebalances", "Rebalances since the exporter started, each under its first cause.",
-        labels=["group", "cause"],
-    )  # fmt: skip
-    moved = CounterMetricFamily(
-        f"{PREFIX}partitions_moved", "Partitions that went from one member to another.", labels=["group"]
-    )
-    needless = CounterMetricFamily(
-        f"{PREFIX}needless_moves", "Moves that an optimally balanced assignment does without.", labels=["group"]
-    )
-    ownerless = CounterMetricFamily(
-        f"{PREFIX}ownerless_seconds_lower_bound",
+    rebalances = _counter("rebalances", "Rebalances since the exporter started, each under its first cause.", "cause")
+    moved = _counter("partitions_moved", "Partitions that went from one member to another.")
+    needless = _counter("needless_moves", "Moves that an optimally balanced assignment does without.")
+    ownerless = _counter(
+        "ownerless_seconds_lower_bound",
         "Lower bound: sum over rebalances of the longest time that the log proves a partition to have had no owner.",
-        labels=["group"],
     )
     for reading in now:
         for cause, count in reading.totals.rebalances.items():
@@ -285,20 +285,17 @@ def _counters(now: Sequence[Reading]) -> Iterator[Metric]:
 
 
 def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
-    def gauge(name: str, documentation: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(PREFIX + name, documentation, labels=["group"])
-
-    generation = gauge("generation", "Generation of the group; absent if it is polled.")
-    members = gauge("members", "Members of the group.")
-    uneven = gauge(
+    generation = _gauge("generation", "Generation of the group; absent if it is polled.")
+    members = _gauge("members", "Members of the group.")
+    uneven = _gauge(
         "imbalance_ratio", "Most partitions at one member, over the least possible if all subscribe alike: 1 is even."
     )
-    gap = gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
-    unknown = gauge(
+    gap = _gauge("plan_gap", "Partitions that cooperative-sticky would move if the group rebalanced now.")
+    unknown = _gauge(
         "unknown",
         "1 if you may not see the group, one of its topics, or its members that don't record: figures are then absent.",
     )
-    missing = gauge(
+    missing = _gauge(
         "may_miss_rebalances",
         "1 if the group is polled, because the coordinator's log can't be read, or members of it don't record.",
     )
@@ -318,10 +315,10 @@ def _gauges(now: Sequence[Reading]) -> Iterator[Metric]:
 
 
 def _lags(now: Sequence[Reading]) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        f"{PREFIX}lag_records",
+    lag = _gauge(
+        "lag_records",
         "Records between the committed offsets and the ends of the partitions in which the group has committed.",
-        labels=["group", "topic"],
+        "topic",
     )
     for reading in now:
         by_topic: Counter[str] = Counter()
@@ -333,10 +330,8 @@ def _lags(now: Sequence[Reading]) -> Iterator[Metric]:
 
 
 def _partition_lags(now: Sequence[Reading]) -> Metric:
-    lag = GaugeMetricFamily(
-        f"{PREFIX}partition_lag_records", "Records between the committed offset and the end of the partition.",
-        labels=["group", "topic", "partition"],
-    )  # fmt: skip
+    documentation = "Records between the committed offset and the end of the partition."
+    lag = _gauge("partition_lag_records", documentation, "topic", "partition")
     for reading in now:
         for tp, position in reading.positions.items():
             if position.lag is not None:
@@ -345,15 +340,13 @@ def _partition_lags(now: Sequence[Reading]) -> Metric:
 
 
 def _sizes(scaled: Mapping[str, Scaled], rules: Rules) -> Iterator[Metric]:
-    wanted = GaugeMetricFamily(
-        f"{PREFIX}members_wanted", "The fewest members that keep --delay, with hysteresis; absent while it is unknown.",
-        labels=["group"],
-    )  # fmt: skip
-    waits = GaugeMetricFamily(
-        f"{PREFIX}delay_seconds",
+    wanted = _gauge(
+        "members_wanted", "The fewest members that keep --delay, with hysteresis; absent while it is unknown."
+    )
+    waits = _gauge(
+        "delay_seconds",
         f"The longest time that a record waits within {rules.horizon_s:g} s, at the measured rates; an upper bound "
         "until a member was busy.",
-        labels=["group"],
     )
     for group, answer in scaled.items():
         wanted.add_metric([group], answer.answer.members)
@@ -363,10 +356,8 @@ def _sizes(scaled: Mapping[str, Scaled], rules: Rules) -> Iterator[Metric]:
 
 
 def _owners(now: Sequence[Reading]) -> Metric:
-    owner = GaugeMetricFamily(
-        f"{PREFIX}partition_owner", "1 for the member that a partition is assigned to.",
-        labels=["group", "topic", "partition", "member"],
-    )  # fmt: skip
+    documentation = "1 for the member that a partition is assigned to."
+    owner = _gauge("partition_owner", documentation, "topic", "partition", "member")
     for reading in now:
         names = reading.live.names if reading.live is not None else {}
         for member in reading.live.members if reading.live is not None else ():
