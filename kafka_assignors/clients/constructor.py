@@ -13,7 +13,7 @@ from .mistaken import alone
 
 
 def arguments(names: Mapping[str, Any]) -> dict[str, Any]:
-    """A constructor's arguments by name, from its ``locals()``."""
+    """A constructor's arguments by name, from its ``locals()``, before it makes a local variable."""
     return {name: value for name, value in names.items() if name not in ("self", "__class__")}
 
 
