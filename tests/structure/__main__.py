@@ -21,6 +21,8 @@ def main() -> int:
         for number, rooms in reversed(list(enumerate(floors, 1))):
             print(f"  {number}  {'  '.join(room.removeprefix(package + '.') for room in rooms)}")
         bad += len(floors) > FLOORS
+    lines = house.lines()
+    print(f"lines: {', '.join(f'{package} {count:,}' for package, count in lines.items())}: {sum(lines.values()):,}")
     fullest = sorted(((house.modules(folder), folder) for folder in house.folders), reverse=True)
     print(f"modules in a folder (at most {MODULES}): {', '.join(f'{folder} {count}' for count, folder in fullest[:5])}")
     bad += fullest[0][0] > MODULES

@@ -89,6 +89,14 @@ class House:
             return list(error.args[1])
         return ()
 
+    def lines(self) -> Mapping[str, int]:
+        """Package -> lines of its modules."""
+        counts = dict.fromkeys(PACKAGES, 0)
+        for name in self.imports:
+            package = next((one for one in PACKAGES[1:] if f"{name}.".startswith(f"{one}.")), PACKAGE)
+            counts[package] += path_of(name).read_text("utf-8").count("\n")
+        return counts
+
     def doubled_classes(self) -> Iterator[str]:
         """Class names that stand in two modules or more, but for `TWINS`; and twins that no longer are."""
         places: dict[str, list[str]] = {}
