@@ -34,7 +34,7 @@ def subscription(coordinator: Any) -> tuple[list[str], str | None]:
 
 
 def is_lost(coordinator: Any) -> bool:
-    """Whether the member has learned that it is in its generation no more."""
+    """Whether the member has learned that it is no longer in its generation."""
     return bool(coordinator._generation.is_lost())
 
 
