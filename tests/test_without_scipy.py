@@ -17,6 +17,7 @@ from tests.support.programs import python
 
 
 @pytest.mark.slow
+@pytest.mark.release("test_maxflow.py places alike by both ways")
 def test_a_python_without_scipy_places_alike_and_says_what_is_not_proven(tmp_path: Path) -> None:
     path = os.pathsep.join((without(tmp_path, ["scipy"]), str(ROOT)))
     done = python("-m", "tests.support.unaided", within_s=240, PYTHONPATH=path)

@@ -24,6 +24,7 @@ ROOMS = ("kafka_assignors", "producers", "integration", "pipeline")
 
 
 @pytest.mark.slow
+@pytest.mark.release("the checkout has the same files, and `make rooms` their imports")
 def test_one_distribution_installs_one_name(wheel: Path) -> None:
     """A generic name shipped by accident (tests, benchmarks) would overwrite another distribution's folder."""
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
@@ -80,6 +81,7 @@ def test_a_checkout_installs_the_one_name_too(wheel: Path, tmp_path: Path) -> No
     assert Path(origin) == ROOT / "kafka_assignors" / "__init__.py"
 
 
+@pytest.mark.release("the checkout has the same files, and `make rooms` their imports")
 def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
     """Templates, pins and type marks are data files: a wheel without them works in a checkout only."""
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -99,6 +101,7 @@ def test_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
     assert {f"{package}/py.typed" for package in ("kafka_assignors", "kafka_assignors/producers")} <= names
 
 
+@pytest.mark.release("the checkout has the same files, and `make rooms` their imports")
 def test_core_depends_on_numpy_alone(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))

@@ -36,6 +36,7 @@ def test_no_solver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.release("no solver is asked above")
 def test_the_same_assignments_with_every_version() -> None:
     found = json.dumps([placements(seed) for seed in range(GROUPS)], sort_keys=True)
 

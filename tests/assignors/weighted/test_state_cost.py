@@ -79,6 +79,7 @@ def test_the_cost_of_moved_state_is_within_5_percent_of_the_least(seed: int) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.release("the smaller groups above")
 def test_in_a_group_of_200_partitions_and_20_members_too() -> None:
     assert differs(1, 20, 200) == ""
 

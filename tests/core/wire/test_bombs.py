@@ -285,7 +285,11 @@ def read_by(name: str) -> Iterator[str]:
 
 
 STRATEGIES = sorted(strategies.STRATEGIES)
-READERS = {"range", "sticky", "cooperative-sticky", "compact-sticky", "copartitioned", "weighted"}
+FURTHER = pytest.mark.release("range has the subscriptions, cooperative-sticky claims, compact-sticky user data")
+READERS = {
+    **dict.fromkeys(("range", "cooperative-sticky", "compact-sticky", "weighted"), ()),
+    **dict.fromkeys(("sticky", "copartitioned"), FURTHER),
+}
 
 
 @pytest.mark.slow
@@ -293,8 +297,8 @@ READERS = {"range", "sticky", "cooperative-sticky", "compact-sticky", "copartiti
     ("name", "options"),
     [
         # long: the others read subscriptions and user data by the code of one of these
-        *((name, {}) if name in READERS else pytest.param(name, {}, marks=pytest.mark.long) for name in STRATEGIES),
-        ("cooperative-sticky", {"parity": "java"}),
+        *(pytest.param(name, {}, marks=READERS.get(name, pytest.mark.long)) for name in STRATEGIES),
+        pytest.param("cooperative-sticky", {"parity": "java"}, marks=FURTHER),
     ],
 )
 def test_no_member_stops_its_leader(name, options):

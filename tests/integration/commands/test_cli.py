@@ -50,6 +50,7 @@ def await_line(process: subprocess.Popen[str], pattern: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.release("test_exit_codes.py has a dead broker")
 def test_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
     """Each waits for five seconds, so they do it together."""
     demo, run = (["--out", str(tmp_path / name)] for name in ("demo", "run"))

@@ -13,10 +13,11 @@ import pytest
 from kafka_assignors.output import ended_by_signals
 from tests.support.programs import ran
 
+FURTHER = pytest.mark.release("another command of one frame")
 COMMANDS = (
     "kafka_assignors explain",
-    "kafka_assignors.integration judge {nothing}",
-    "kafka_assignors keys growth --from 6 --to 12",
+    pytest.param("kafka_assignors.integration judge {nothing}", marks=FURTHER),
+    pytest.param("kafka_assignors keys growth --from 6 --to 12", marks=FURTHER),
     # long: more commands of the same front ends
     *(
         pytest.param(line, marks=pytest.mark.long)
