@@ -435,6 +435,7 @@ def test_it_hands_its_partitions_over_before_it_leaves(
         first.wait("partitions_assigned", 1)
         with Watched(line) as second:
             until(lambda: any(each.get("partitions") for each in second.said), "the second has one", within_s=60)
+            first.wait("partitions_assigned", 3)  # alone, without what it gives away, and as the second takes that
             leaves, stays = (first, second) if leader else (second, first)
             before = len(leaves.said)
             leaves.end()
