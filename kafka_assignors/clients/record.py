@@ -35,7 +35,8 @@ def record(
     group's timeouts is. The consumer works as before: the same answers, exceptions and order. What the recorder can't
     write is lost, and said once in the log of ``kafka_assignors``.
 
-    Call it before the first ``poll``, for each consumer: others are known only while one that records leads.
+    Call it before the first ``poll``, for each consumer of the group: members that don't record are known only while
+    one that does leads.
 
     A ``Consumer`` of confluent-kafka can't be wrapped: give what is returned to its ``subscribe``. Less is recorded of
     it: not who leads, nor what it sent to join, nor its close::

@@ -87,7 +87,8 @@ def read_connection(
         otherwise: The brokers, as `bootstrap`, if none of these names them.
 
     Raises:
-        ConfigError: A setting is invalid, or there is no such profile. The message has a valid value, and no secret.
+        ConfigError: A setting is invalid, or there is no such profile. The message has its name, its value unless it is
+            secret, and a valid value.
     """
     environment = os.environ if environment is None else environment
     if config is not None:

@@ -52,7 +52,8 @@ class RecordedMeter(RebalanceCount):
     more of it for `SETTLED_S`, in order. One that is told after the next one is counted is left out.
 
     Args:
-        history: Events before the start, of the kinds that `recordings` needs, in any order; not counted.
+        history: The events before the start, of the kinds that `recordings` needs, in any order. Their rebalances are
+            not counted.
 
     Attributes:
         recordings: The last generations.
@@ -199,7 +200,8 @@ class RecordedMonitor:
         waiting: Whether there may be no group yet that a pattern means.
 
     Raises:
-        ConfigError, AccessRefused, ClusterError: As of `RecordingsTail`; later ones are noted.
+        ConfigError, AccessRefused, ClusterError: As of `RecordingsTail`; later ones are noted, and all other places
+            are read.
         NoSuchGroup: They have no group that the patterns mean; the message names those that they have.
     """
 

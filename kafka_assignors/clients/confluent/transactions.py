@@ -70,7 +70,11 @@ class TransactionalProducer:
         self._end(self.producer.abort_transaction, timeout)
 
     def renew(self) -> None:
-        """Replace the producer; an open transaction is aborted unless its end was asked for. Raises KafkaException."""
+        """Replace the producer. A transaction that is open is aborted; one whose end was asked for has that end.
+
+        Raises:
+            KafkaException: ``init_transactions`` failed.
+        """
         # The old one is dropped, not closed: it would wait for the answers that it has not got.
         self.producer = self._new()
         self._ending = None

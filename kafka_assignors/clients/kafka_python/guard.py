@@ -47,8 +47,9 @@ def guard(consumer: Any) -> None:
     * **A broker that is back is not tried again**, for up to 36 s after a long outage. With the guard, it is tried once
       a second, Java's default; ``reconnect_backoff_max_ms`` sets another limit.
     * **A join that ends between two polls is thrown away.** A consumer that polls briefly and pauses
-      (``poll(timeout_ms=0)``) joins again at its next poll, which costs the group a generation, and may go on for ever.
-      With the guard, the next poll adopts the assignment, and heartbeats go on until then, as in Java.
+      (``poll(timeout_ms=0)``) joins again at its next poll, which costs the group a generation, and may go on so for
+      ever without partitions. With the guard, the next poll adopts the assignment, and heartbeats go on until then, as
+      in Java.
     * **A group waits for a member that waits for records**, up to ``fetch_max_wait_ms`` (500 ms) for each join. With
       the guard, the news of a rebalance ends that wait, as in Java.
     * **The second round of a cooperative rebalance begins with a member's next heartbeat**, up to
@@ -63,7 +64,8 @@ def guard(consumer: Any) -> None:
     * **A member of an eager group that is closed during a rebalance revokes twice**: once before it joins, and once as
       it closes. With the guard, ``on_partitions_revoked`` is called once, as in Java.
     * **A cooperative member does not read during a rebalance**, although it keeps its partitions: ``poll`` waits until
-      all members have joined, even the slowest. With the guard, ``poll`` returns records meanwhile, as in Java.
+      all members have joined, which takes as long as the slowest ``on_partitions_revoked``. With the guard, ``poll``
+      returns records meanwhile, as in Java.
     * **New partitions stay unread after a static leader's restart.** The restarted process is the leader to the broker,
       but does not know it: kafka-python joins by version 7 of the request. Nobody watches the topics, and partitions
       that are added have no owner until another rebalance. With the guard, the process watches, as Java's (KIP-814).

@@ -5,7 +5,8 @@ Until then nobody reads the partitions. `leave` takes two rebalances instead:
 
 1. The member joins again, and goes on reading and committing while the others join.
 2. As soon as the group has joined, the member stops reading, commits, and leaves, whatever it was assigned. The others
-   have adopted that round at the same moment, and their early heartbeats (`private.beating.Beats`) tell them soon.
+   have adopted that round at the same moment and send early heartbeats (`private.beating.Beats`), so they learn of the
+   leave within tens of milliseconds.
 
 A member that leads its group joins without topics: its assignor then gives its partitions to others, for instance to a
 member that has just joined, and withholds them for that round because the member still holds them. Under another leader

@@ -22,7 +22,8 @@ def host() -> str:
 
 
 class FileSink:
-    """Appends to ``HOST.PID.jsonl`` in a folder, for its user alone; ``HOST.PID.old.jsonl`` has what was before.
+    """Appends to ``HOST.PID.jsonl`` in a folder, readable by its user alone; ``HOST.PID.old.jsonl`` has what was
+    before.
 
     Raises:
         ConfigError: `folder` is a file.

@@ -129,7 +129,8 @@ class Figures:
 
         They claim `claimed`, and tell figures of `owned` (owned, or given up for this join) in `topics` alone.
         `generation` is that of the assignment, `option_bytes` come from `core.group.options.tell`, `now` is the meter's
-        clock in seconds. `checks`: the loop's consecutive checks in which it stood out; `asked`: its requests.
+        clock in seconds. `checks`: consecutive checks of the member's loop that found it to stand out; `asked`: how
+        many rebalances the loop has asked for.
         """
         weights = {t: figures for t, figures in self.source.weights(owned, generation, now).items() if t in topics}
         state = {t: figures for t, figures in self._state.weights(owned, generation, now).items() if t in topics}

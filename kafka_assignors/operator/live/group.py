@@ -109,7 +109,8 @@ class Change:
         remove: Members that leave: client ids, instance ids or member ids; or one number.
         partitions: Topic -> its partition count after the change.
         joining: Client ids of further members that join. Assignors order members by member id, which the coordinator
-            makes of the client id: so only with it, its share of ``range`` or ``roundrobin`` is known.
+            makes of the client id: only with its client id, what a new member gets of ``range`` or ``roundrobin`` is
+            known.
     """
 
     add: int = 0

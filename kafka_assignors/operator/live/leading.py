@@ -61,7 +61,8 @@ def led(
     """What a classic group's next leader will assign with, after `change`.
 
     `live` is at rest, read with `LiveCluster.group(…, sent=True)`. `name` is an assignor; "": the elected one. What
-    members send is known of the elected one alone: under others, defaults hold. `options` hold in place of those sent.
+    members send is known of the elected one alone: under another one, they are planned with its defaults. `options`
+    hold in place of those that members sent.
 
     Raises:
         UnknownName, ConfigError: There is no such assignor or option; or the change does not fit the group.

@@ -23,7 +23,8 @@ class Vote:
         elected: The assignor elected now; None if the group is empty.
         lists: Member's name -> its list from the user; None: only the elected one is known.
         election: The next election, if every list is known and it has a winner.
-        allowed: Whether the new member may join; None if that depends on unknown lists, or there is none.
+        allowed: Whether the new member may join: True, False, or None if that depends on unknown lists. None too if
+            none was asked about.
         why: One sentence for `allowed`, or for the missing election.
         bounces: Steps to change to the assignor asked for, in order; empty if none was asked for.
     """

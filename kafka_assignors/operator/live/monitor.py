@@ -84,7 +84,8 @@ class Monitor:
 
     Raises:
         NoSuchGroup: There is no such group, and it isn't waited for.
-        AccessRefused: The user may see none of the groups, or not the log, and all are KIP-848 groups.
+        AccessRefused: The user may see none of the groups, or may not read the log, which KIP-848 groups need, and
+            there are no others.
     """
 
     def __init__(

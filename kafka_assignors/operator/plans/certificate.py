@@ -48,7 +48,8 @@ class Certificate:
     """Prices that prove an optimum.
 
     Args:
-        prices: member id -> price of a partition there: a part per goal, in the objective's order, beside spread.
+        prices: member id -> price of a partition there: three parts, one per goal in the objective's order. Spread
+            as the first goal needs none.
         cells: With spread first, topic -> member id -> price of one of the topic's partitions there, in topics whose
             partitions differ in rack cost; see `quota_bound`.
     """

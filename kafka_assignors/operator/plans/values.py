@@ -27,7 +27,8 @@ class Goal:
             limit of `Load`) and ``moves``.
         value: The value of the plan's `Plan.target`.
         least: Lower bound on the value over all assignments whose earlier goals are at their least.
-        reached: Whether this goal and all earlier ones are at their least; else `value` may be below `least`.
+        reached: Whether this goal and all earlier goals are at their least. `value` may be below `least` if an earlier
+            goal is not reached.
     """
 
     name: str

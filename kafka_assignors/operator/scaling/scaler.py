@@ -47,7 +47,8 @@ class Proposal:
 class Scaler:
     """Answers for one group, look after look.
 
-    `at_once` leaves out what takes time: the settling, and the rest before the group shrinks: for one answer.
+    `at_once` leaves out what takes time: the settling, and the rest before the group shrinks. It is for one answer from
+    one measurement.
     """
 
     def __init__(self, rules: Rules, *, at_once: bool = False) -> None:

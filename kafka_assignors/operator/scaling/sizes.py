@@ -29,7 +29,8 @@ class Rules:
     Args:
         delay_s: No record shall wait longer.
         least, most: Bounds of the number of members; None: as many as there are partitions.
-        horizon_s: At the measured rates, a size must keep the delay for so long: less isn't worth a rebalance.
+        horizon_s: At the measured rates, a size must keep the delay for so long: what lasts shorter isn't worth a
+            rebalance.
         spare: A size that the group changes to must also do with rates that are higher by this part.
         settle_s: Seconds after a change in which nothing is decided: members start, and rates settle.
         rest_s: A smaller size must do for so long, and since the last change, before the group shrinks.
@@ -89,7 +90,8 @@ class SizeDelay:
 def steps(counts: Collection[int], most: int, *, by_topic: bool = False) -> list[int]:
     """The sizes at which the largest share is smaller than at all sizes below, ascending.
 
-    At sizes between them some member has as many partitions as with fewer members: they move some for nothing.
+    At the sizes between them some member has as many partitions as with fewer members: they move partitions for
+    nothing.
 
     Args:
         counts: Partition count of each topic.

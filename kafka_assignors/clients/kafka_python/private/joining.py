@@ -71,8 +71,9 @@ def give_up_join(coordinator: Any, before: tuple[int, str]) -> None:
     """Make a consumer that is being closed wait for no join; call it on any thread but kafka-python's own.
 
     While a JoinGroup or SyncGroup waits for other members, a broker reads nothing more from its connection, neither a
-    commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes it; the next request opens another
-    one. Does nothing if a private name is missing. `before`: its `generation` at its last JoinGroup.
+    commit nor a LeaveGroup, and kafka-python waits for the responses. So this closes that connection; the next
+    request opens another one. Does nothing if a private name is missing. `before` is the consumer's `generation` when
+    it last sent a JoinGroup.
     """
     if not any(missing(coordinator, path) for path in CLOSES):
         run(coordinator, _give_up_join, coordinator, before)

@@ -89,7 +89,8 @@ def _decodes(data: bytes) -> bool:
 
 
 ANSWERS = 2
-"""Number of metadata responses without a topic that prove its absence. The first may answer another request."""
+"""Number of metadata responses without a topic that prove its absence. The first response may belong to a request that
+did not name the topic."""
 
 
 async def learn(coordinator: Any, topics: Collection[str]) -> None:

@@ -124,7 +124,10 @@ async def commit_beside(coordinator: Any, offsets: Mapping[Any, Any], timeout_s:
 
 
 async def leave_group(coordinator: Any, member: str, timeout_s: float) -> None:
-    """Tell the coordinator that a member leaves, and reset its generation; KafkaError without an answer in time."""
+    """Tell the coordinator that a member leaves, also a static one, and reset its generation.
+
+    Raises `KafkaError` without an answer in time.
+    """
     identity = LeaveGroupRequest.MemberIdentity(
         member_id=member, group_instance_id=instance_id(coordinator), reason="leaves its group after a hand-over"
     )

@@ -26,7 +26,8 @@ class Wait:
 
     kafka-python 3.0.12 waits for the response to a fetch, up to ``fetch_max_wait_ms`` (500 ms) if no records come, even
     if a heartbeat has told that the group rebalances, or if it must join again itself after it has revoked partitions.
-    With no partitions, as a new member, it sleeps for ``retry_backoff_ms``. The group waits meanwhile. Java's wakes up.
+    With no partitions, as a new member, it sleeps for ``retry_backoff_ms``. The group waits for it meanwhile. Java's
+    consumer wakes up.
     """
 
     _OF_FETCHER = (*WAITS[:2], "fetch_records")
