@@ -10,13 +10,14 @@ READY := $(VENV)/.ready-$(shell echo $(EXTRAS) | tr , -)
 endif
 
 PYTEST := $(BIN)/python -m pytest
-# auto: one worker per CPU, as far as memory suffices (tests/support/workers.py)
+# auto: as many as keep the CPUs busy, as far as memory suffices (tests/support/workers.py)
 PARALLEL := --numprocesses $(or $(WORKERS),auto) --dist worksteal
 NEEDS := broker or docker or jvm or spark
 USUAL := not long and not release
 PURE := -m "$(USUAL) and not ($(NEEDS))" $(PARALLEL)
 FAST := -m "$(USUAL) and not slow and not ($(NEEDS))" $(PARALLEL)
 FIRST := $(VENV)/pure-tests.xml
+PURE_FILES := $(VENV)/pure-files.txt
 # The tests start thousands of members and commands; without compiled modules each start takes twice the CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -75,9 +76,10 @@ test-fast: $(READY)  ## the quick ones of the tests that need no broker, Java, S
 
 # pytest ends with 5 if no test is of a part, as with ARGS=FILE.
 test: $(READY)  ## the test suite, first what needs no broker, Java, Spark or Docker; REQUIRE_DOCKER=1 makes a missing Docker engine an error, WORKERS=4 runs four at a time
-	@first=0; HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(PURE) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
+	@rm -f $(PURE_FILES); export PURE_FILES=$(PURE_FILES); first=0; rest=0; \
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(PYTEST) $(PURE) --junitxml=$(FIRST) $(ARGS) || first=$$?; \
 	case $$first in 0|5) ;; *) exit $$first;; esac; \
-	rest=0; PURE_TESTS=$(FIRST) $(PYTEST) -m "$(USUAL) and ($(NEEDS))" $(PARALLEL) $(ARGS) || rest=$$?; \
+	PURE_TESTS=$(FIRST) $(PYTEST) -m "$(USUAL) and ($(NEEDS))" $(PARALLEL) $(ARGS) || rest=$$?; \
 	if [ $$rest -eq 5 ]; then exit $$first; fi; exit $$rest
 
 test-newest: $(READY)  ## the assignors' tests against the newest kafka-python, and its development version if available

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import signal
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -40,6 +41,9 @@ pytest-xdist gives each process neighbours: the first one has all of Spark and o
 PURE_TESTS = os.environ.pop("PURE_TESTS", None)
 """File with the result of the tests without a broker, if `make test` ran them. A test's own run of pytest has none."""
 
+PURE_FILES = os.environ.pop("PURE_FILES", None)
+"""Where the first run of `make test` names the files whose tests need no broker; the second one does not read these."""
+
 os.environ.pop("GITHUB_STEP_SUMMARY", None)  # commands that tests run would append to the page of the suite's own job
 
 REPLAYED = pytest.StashKey[Replayed]()
@@ -72,6 +76,24 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, usual)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand a process of pytest-xdist what its environment no longer has."""
+    node.workerinput["pure_files"], node.workerinput["first"] = PURE_FILES, PURE_TESTS is None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    given = getattr(config, "workerinput", {})
+    if given.get("first", True) or collection_path.suffix != ".py":
+        return None
+    return str(collection_path) in _lines(given["pure_files"]) or None
+
+
+@functools.cache
+def _lines(file: str | None) -> frozenset[str]:
+    return frozenset(Path(file).read_text("utf-8").splitlines() if file and Path(file).is_file() else ())
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what a test needs by its fixtures; of several processes, the longest files begin."""
@@ -81,7 +103,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = {*getattr(item, "fixturenames", ())}
         for marker in (marker for marker, needed in NEEDS.items() if fixtures & needed):
             item.add_marker(marker)
-    if hasattr(config, "workerinput"):
+    if given := getattr(config, "workerinput", None):
+        if given["pure_files"] and given["first"] and given["workerid"] == "gw0":
+            files = {item.path for item in items} - {item.path for item in items if _rank(item) < len(LONGEST_FIRST)}
+            Path(given["pure_files"]).write_text("".join(f"{file}\n" for file in sorted(files)), "utf-8")
         ranks: dict[str, int] = {}
         for item in items:
             ranks[_file(item)] = min(_rank(item), ranks.get(_file(item), len(LONGEST_FIRST)))

@@ -83,9 +83,17 @@ def test_ci_runs_the_tests_as_the_readme_does() -> None:
 
 @pytest.mark.parametrize(
     ("brokers", "cpus", "memory_mb", "expected"),
-    [(True, 2, 16_000, 2), (True, 4, 9_000, 2), (True, 2, 1_000, 1), (True, 64, 500_000, 8), (False, 64, 500_000, 64)],
+    [
+        (True, 1, 16_000, 1),
+        (True, 2, 16_000, 3),
+        (True, 4, 9_000, 2),
+        (True, 2, 1_000, 1),
+        (True, 64, 500_000, 8),
+        (False, 2, 16_000, 2),
+        (False, 64, 500_000, 64),
+    ],
 )
-def test_workers_are_one_per_cpu_as_far_as_memory_suffices(
+def test_workers_keep_the_cpus_busy_as_far_as_memory_suffices(
     brokers: bool, cpus: int, memory_mb: int, expected: int
 ) -> None:
     assert workers(brokers, cpus, memory_mb) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 import re
 from collections import Counter
@@ -15,13 +16,13 @@ FILE = ROOT / "docs" / "files.md"
 PACKAGES = ("kafka_assignors", "producers", "integration", "pipeline")
 HEAD = """# Every file
 
-A line per module, folder by folder: the first sentence of the module's docstring, and the classes and functions that
-other modules may use. Above them stand the words by which a line of the folder is recognised. [The design](design.md)
-has the folders and why they are cut so. This page is made from the code: `python -m tests.support.file_map`.
+A line per module, folder by folder: the first sentence of the module's docstring, the classes and functions that other
+modules may use, and the words of the code that often stand in it and seldom elsewhere: search this page for the words
+of a line, and it has the file. [The design](design.md) has the folders and why they are cut so. This page is made from
+the code: `python -m tests.support.file_map`.
 """
-WORDS = "Often here, seldom elsewhere: "
-"""How the line of a folder's words begins, which the code's next change may put in another order."""
-MOST_WORDS = 14
+LINES_PER_WORD, FEWEST_WORDS, MOST_WORDS = 8, 4, 50
+"""A long file needs more words by which its lines are recognised."""
 
 
 def text() -> str:
@@ -30,44 +31,54 @@ def text() -> str:
 
 
 def without_words(page: str) -> str:
-    """The page without what need not be written anew with each change of the code."""
-    return re.sub(rf"^{WORDS}.*\n", "", page, flags=re.MULTILINE)
+    """The page without the last column, which need not be written anew with each change of the code."""
+    return re.sub(r"^(\| `.*)\|[^|]*\|$", r"\1", page, flags=re.MULTILINE)
 
 
 def _sections() -> Iterator[str]:
     folders = [folder for package in PACKAGES for folder in sorted({path.parent for path in _modules(ROOT / package)})]
-    written = {
-        folder: Counter(name for path in folder.glob("*.py") for name in _identifiers(path)) for folder in folders
-    }
+    written = {path: Counter(_identifiers(path)) for folder in folders for path in sorted(folder.glob("*.py"))}
     spread = Counter(name for names in written.values() for name in names)
+    total = Counter(name for names in written.values() for name in names.elements())
     for folder in folders:
-        rows = [row for path in sorted(folder.glob("*.py")) if (row := _row(path))]
-        if rows:
-            own = {name: n * math.log(len(folders) / spread[name]) ** 1.5 for name, n in written[folder].items()}
-            most = sorted(own, key=lambda name: (-own[name], name))[:MOST_WORDS]
-            words = WORDS + ", ".join(f"`{name}`" for name in most)
-            head = "| file | what it has | names |\n|---|---|---|"
-            yield f"## {folder.relative_to(ROOT)}/\n\n{words}\n\n{head}\n" + "\n".join(rows) + "\n"
+        rows = []
+        for path in sorted(folder.glob("*.py")):
+            # often here, of all places mostly here, and in few files at all
+            weight = {
+                name: n * math.sqrt(n / total[name]) * math.log(len(written) / spread[name])
+                for name, n in written[path].items()
+            }
+            rows.append(_row(path, sorted(weight, key=lambda name: (-weight[name], name))))
+        if any(rows):
+            head = "| file | what it has | names | words |\n|---|---|---|---|"
+            yield f"## {folder.relative_to(ROOT)}/\n\n{head}\n" + "\n".join(row for row in rows if row) + "\n"
 
 
 def _identifiers(path: Path) -> Iterator[str]:
-    """Names and attributes in a file's code, each as often as it stands there."""
+    """Names and attributes in a file's code, each as often as it stands there; not Python's own."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None)
-        if isinstance(name, str) and len(name) > 3:
+        if isinstance(name, str) and len(name) > 3 and not hasattr(builtins, name) and not name.startswith("__"):
             yield name.strip("_")
 
 
-def _row(path: Path) -> str:
-    """The row of a file, "" without a docstring."""
-    tree = ast.parse(path.read_text("utf-8"))
+def _row(path: Path, words: list[str]) -> str:
+    """The row of a file with the first of these words, "" without a docstring."""
+    code = path.read_text("utf-8")
+    tree = ast.parse(code)
     names = [
         node.name
         for node in tree.body
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
     ]
     sentence = _sentence(ast.get_docstring(tree) or "")
-    return f"| `{path.name}` | {sentence} | {', '.join(f'`{name}`' for name in names)} |" if sentence else ""
+    most = min(MOST_WORDS, max(FEWEST_WORDS, code.count("\n") // LINES_PER_WORD))
+    further = [word for word in words if word not in names][:most]
+    return f"| `{path.name}` | {sentence} | {_code(names)} | {_code(further)} |" if sentence else ""
+
+
+def _code(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _modules(folder: Path) -> Iterator[Path]:
