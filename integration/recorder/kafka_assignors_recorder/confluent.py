@@ -110,7 +110,7 @@ def _sum(parts: list[Any]) -> int:
 
 
 class _Life:
-    """Ends with the consumer that holds it: the client's own can't be referred to weakly."""
+    """Lives as long as the consumer that has it: librdkafka's own object has no weak references."""
 
     __slots__ = ("__weakref__",)
 
