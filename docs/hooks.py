@@ -38,7 +38,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Append the tables to their page; on other pages, name files of the repository as such."""
+    """Append the tables to their page. The page of every file is left out of the search: its words are all words."""
+    if page.file.src_uri == "files.md":
+        page.meta["search"] = {"exclude": True}
     if page.file.src_uri == "pipeline-tables.md":
         return f"{markdown}\n{tables(SCHEMA.read_text('utf-8'))}"
     return markdown
