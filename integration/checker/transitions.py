@@ -16,7 +16,8 @@ from kafka_assignors.history.events.bodies import GenerationBody, RebalanceReque
 from .ledger import Generation, GroupRecord
 from .slack import surely_before
 
-_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
+TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
+"""Kinds of the events after which a group may rebalance."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def transitions(record: GroupRecord) -> Iterator[Transition]:
     first_writings = {g.number: g for g in reversed(record.generations)}
     committed = [g for g in record.generations if first_writings[g.number] is g]
     index = {g.number: i for i, g in enumerate(committed)}
-    triggers = sorted((e for kind in _TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
+    triggers = sorted((e for kind in TRIGGERS for e in record.events[kind]), key=lambda e: e.mono_ns)
     requests = record.events.of(RebalanceRequestBody)
     rest: Event[StepBody] | None = None
     before: Generation | None = None

@@ -31,6 +31,7 @@ from kafka_assignors.history.timeline import Span
 
 from ..ledger import Generation, GroupRecord, Process
 from ..slack import SLACK_MS, around, surely_before
+from ..transitions import TRIGGERS
 from .excuses import fencings
 from .findings import MS, ON_WIRE, Findings, all_named
 
@@ -40,7 +41,7 @@ SESSION_MS, POLL_MS = 45_000, 300_000
 """Kafka's default session timeout and poll interval, for members that do not report theirs."""
 METADATA_AGE_MS = 300_000
 """Every client's default age of metadata, likewise."""
-_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change", "closing")
+_TRIGGERS = (*TRIGGERS, "closing")
 _STALLS = ("stall", "assign_stall")
 _ENDS = ("stop", "exit", "fault_begin")
 

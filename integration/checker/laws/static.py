@@ -21,12 +21,12 @@ from kafka_assignors.history.events.bodies import (
 
 from ..ledger import GroupRecord
 from ..slack import surely_before
+from ..transitions import TRIGGERS
 from .excuses import fencings
 from .findings import MS, Findings, all_named
 
 MARGIN_MS = 300
 """A restart this close to the end of its session may be late: the session begins at the last heartbeat received."""
-_TRIGGERS = ("start", "stop", "exit", "fault_begin", "fault_end", "admin_change")
 _CALLBACKS: tuple[type[CallbackBody], ...] = (AssignedBeginBody, RevokeBeginBody, LostBeginBody)
 
 
@@ -50,7 +50,7 @@ def unnoticed_restart(record: GroupRecord, findings: Findings) -> None:
             continue
         generation = record.generation_of(rest.body.generation, _id_of(record, old))
         processes = {_process(old), _process(new)}
-        others = [e for kind in _TRIGGERS for e in record.events[kind] if _process(e) not in processes]
+        others = [e for kind in TRIGGERS for e in record.events[kind] if _process(e) not in processes]
         if generation is None or any(rest.mono_ns < e.mono_ns < back.mono_ns for e in others):
             findings.not_judged("S1", "another trigger overlaps")
             continue
@@ -141,7 +141,7 @@ def _last_rest(record: GroupRecord, before: Event | None) -> Event[StepBody] | N
     rests = [rest for rest in record.rests if rest.mono_ns < before.mono_ns]
     if not rests:
         return None
-    triggers = (e for kind in _TRIGGERS for e in record.events[kind])
+    triggers = (e for kind in TRIGGERS for e in record.events[kind])
     return None if any(rests[-1].mono_ns < e.mono_ns < before.mono_ns for e in triggers) else rests[-1]
 
 
