@@ -7,7 +7,7 @@ in the Parquet files. A column is nullable only if null has a meaning, given bes
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -235,7 +235,7 @@ GROUP_TIMELINE = _table(
     ("moved", BOOLEAN, NEVER),  # the previous interval was another process's
     ("returned", BOOLEAN, NEVER),  # a needless revoke: the previous interval was the same member's, which gave it up
     ("zombie_ms", DOUBLE, OR_NULL),  # part in which the process could not know what it had lost: it was paused, fenced,
-    # or cut off and left out, and had not noticed yet (`zombies.py`); null: source coordlog, which has no such data
+    # or cut off and left out, and had not noticed yet (`history.zombies`); null: source coordlog, which has none
     ("trigger", STRING, OR_NULL),  # trigger of the rebalance that began it, as in rebalances; null: unknown generation
 )
 """One row per ownership interval: who owned a topic-partition, from when to when.
@@ -410,6 +410,11 @@ LAST = datetime(9999, 1, 1, tzinfo=timezone.utc)
 def utc_day(column: str) -> Column:
     """The UTC day of a timestamp, independent of the session's time zone."""
     return sf.date_from_unix_date(sf.floor(sf.unix_seconds(column) / 86400).cast("int"))
+
+
+def utc_date(ns: int) -> date:
+    """The same of nanoseconds since the epoch."""
+    return datetime.fromtimestamp(ns // 10**9, timezone.utc).date()
 
 
 def without(table: StructType, *names: str) -> StructType:

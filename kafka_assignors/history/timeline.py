@@ -96,7 +96,7 @@ def intervals(events: Sequence[Event]) -> list[Interval]:
     5. ``zombie_ms`` is the part of the interval in which its process is a zombie (`zombies.zombies`). If several zombie
        times begin in the interval, the last one counts.
 
-    The Spark job computes the same table from the same events.
+    The pipeline's table `group_timeline` has the same.
 
     Cost: O(n log n) for n events and listed topic-partitions.
     """

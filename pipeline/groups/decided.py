@@ -9,7 +9,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -125,9 +124,8 @@ def _rows(
 ) -> Iterator[tuple[Any, ...]]:
     began = {generation: trigger for _, _, generation, trigger in triggers}
     for iv in intervals:
-        day = datetime.fromtimestamp(iv.ts_ns // 10**9, timezone.utc).date()
         row = {
-            **vars(iv), "run": run, "group": group, "dt": day,
+            **vars(iv), "run": run, "group": group, "dt": schema.utc_date(iv.ts_ns),
             "topic": iv.tp.topic, "partition": iv.tp.partition, "member": iv.holder, "incarnation": 0,
             "start_kind": "assigned", "source": "coordlog", "trigger": began.get(iv.generation_start),
         }  # fmt: skip

@@ -1,14 +1,19 @@
-"""Ownership intervals from events, with only Spark's built-in functions: who owned what from when to when."""
+"""Ownership intervals: who owned what from when to when, by `kafka_assignors.history.timeline`, a group at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from kafka_assignors.history.events import Event
+from kafka_assignors.history.timeline import Span, spans
+
 from .. import schema
-from .zombies import PROCESS, zombies
 
 TRIGGERS = "run string, group string, generation int, trigger string"
 
@@ -19,7 +24,7 @@ def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame)
     `committed` has the intervals of all groups by the coordinator's log, from `rebalances.collect`; `triggers` come
     from `rebalances.triggers`, `events` (`schema.EVENTS`) from one or more runs. Lazy.
     """
-    begun = sf.col("kind").isin(*_STARTS) & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
+    begun = (sf.col("kind") == "assigned_begin") & (sf.size("partitions") > 0) & sf.col("member").isNotNull()
     groups_with_callbacks = events.where(begun).select("run", "group").distinct()
     silent = committed.join(sf.broadcast(groups_with_callbacks), ["run", "group"], "left_anti")
     of_start = triggers.withColumnRenamed("generation", "generation_start")
@@ -28,93 +33,65 @@ def group_timeline(events: DataFrame, triggers: DataFrame, committed: DataFrame)
     return schema.conform(intervals.unionByName(silent), schema.GROUP_TIMELINE, strict=False)
 
 
-_STARTS = {"assigned_begin": "assigned"}
-_OWN_ENDS = {"revoke_end": "revoked", "lost_begin": "lost"}  # for the topic-partitions listed
-_PROCESS_ENDS = {"fault_begin": "killed", "stop": "stop", "exit": "exit"}  # for all topic-partitions of the process
+_KINDS = (
+    "assigned_begin", "revoke_end", "lost_begin", "start", "stop", "exit", "fault_begin", "fault_end", "generation",
+    "generation_committed",
+)  # fmt: skip
+"""Those that `spans` reads."""
+_LAST = "last"
+"""Kind of a row with the time of a group's last event, at which open intervals end."""
+_TABLE = schema.without(schema.GROUP_TIMELINE, "trigger")
+_TYPES = {
+    schema.STRING: pa.string(), schema.INT: pa.int32(), schema.LONG: pa.int64(), schema.DOUBLE: pa.float64(),
+    schema.BOOLEAN: pa.bool_(), schema.DATE: pa.date32(),
+}  # fmt: skip
+_ARROW = pa.schema([(field.name, _TYPES[field.dataType]) for field in _TABLE.fields])
 
 
 def from_callbacks(events: DataFrame) -> DataFrame:
     """`schema.GROUP_TIMELINE` without its trigger, from the callbacks in `schema.EVENTS` of one or more runs.
 
-    For each process (group, member, incarnation) and topic-partition, in the order of (mono_ns, src, seq):
-    `assigned_begin` opens an interval unless one is open. It ends at the first of: a `revoke_end` or `lost_begin` that
-    lists the topic-partition, or the process's `fault_begin` of kind kill, `stop` or `exit`. Otherwise it stays open,
-    and ends with the group's last event.
-
-    Cost: lazy; five shuffles of (callback, topic-partition) rows, at most partitions x generations per run.
-
-    Source: the rule of `history.timeline`, with windows instead of a loop; tests compare the two.
+    Cost: lazy; one shuffle. The memory of a task is O(callbacks x topic-partitions) of one group.
     """
-    process = list(PROCESS)
-    holding = [*process, "topic", "partition"]
-    group_events = events.where(sf.col("group").isNotNull())
-    of_process = group_events.where(sf.col("member").isNotNull())
-    callbacks = of_process.where(sf.col("kind").isin(*_STARTS, *_OWN_ENDS)).select(
-        *process, sf.inline("partitions"), "mono_ns", "src", "seq", "ts", "kind", "generation", "member_id"
-    )
-    assignments = callbacks.where(sf.col("kind").isin(*_STARTS)).select(*holding).distinct()
-    gone = of_process.where(
-        sf.col("kind").isin("stop", "exit") | ((sf.col("kind") == "fault_begin") & (sf.col("fault") == "kill"))
-    ).select(*process, "mono_ns", "src", "seq", "kind", "generation")
-    rows = callbacks.unionByName(gone.join(assignments, process), allowMissingColumns=True)
-
-    in_time = Window.partitionBy(*holding).orderBy("mono_ns", "src", "seq")
-    starts = sf.col("kind").isin(*_STARTS)
-    ending = sf.struct(
-        sf.col("mono_ns").alias("ns"), _renamed({**_OWN_ENDS, **_PROCESS_ENDS}).alias("kind"), "generation"
-    )
-    later = in_time.rowsBetween(1, Window.unboundedFollowing)
-    last = group_events.groupBy("run", "group").agg(sf.max("mono_ns").alias("last_ns"))
-    begun = sf.filter("zombies", lambda z: (z["begin_ns"] >= sf.col("start_ns")) & (z["begin_ns"] < sf.col("end_ns")))
-    zombie = sf.get(sf.reverse(begun), sf.lit(0))  # a loss ends the interval, so the last one counts
-    return _placed(
-        rows.withColumns(
-            {
-                "end": sf.first(sf.when(~starts, ending), ignorenulls=True).over(later),
-                "held_already": sf.coalesce(sf.lag(starts).over(in_time), sf.lit(False)),
-            }
-        )
-        .where(starts & ~sf.col("held_already"))
-        .join(sf.broadcast(last), ["run", "group"])
-        .withColumns(
-            {
-                "start_ns": sf.col("mono_ns"),
-                "end_ns": sf.coalesce("end.ns", "last_ns"),
-                "generation_start": sf.col("generation"),
-                "generation_end": sf.col("end.generation"),
-                "start_kind": _renamed(_STARTS),
-                "end_kind": sf.coalesce("end.kind", sf.lit("open")),
-                "source": sf.lit("callback"),
-            }
-        )
-        .join(sf.broadcast(zombies(group_events)), process, "left")
-        .withColumn("zombie_ms", (sf.least(zombie["end_ns"], "end_ns") - zombie["begin_ns"]) / 1e6)
-        .fillna(0.0, "zombie_ms")
-    )
+    detail = sf.col("detail")
+    of_group = events.where(sf.col("group").isNotNull())
+    last = of_group.groupBy("run", "group").agg(sf.max("mono_ns").alias("mono_ns")).withColumn("kind", sf.lit(_LAST))
+    rows = of_group.where(sf.col("kind").isin(*_KINDS)).select(
+        "run", "group", "src", "seq", "ts_ns", "mono_ns", "kind", "member", "member_id", "incarnation", "instance_id",
+        "generation", "partitions", "fault", detail["config"].alias("config"), detail["members"].alias("members"),
+    )  # fmt: skip
+    of_each = rows.unionByName(last, allowMissingColumns=True).groupBy("run", "group")
+    return schema.conform(of_each.applyInArrow(_intervals, _TABLE), _TABLE)
 
 
-def _placed(intervals: DataFrame) -> DataFrame:
-    """Compare each interval with those before it: gaps, overlaps, moves, needless revokes."""
-    order = Window.partitionBy("run", "group", "topic", "partition").orderBy("start_ns", "member", "incarnation")
-    until = sf.max("end_ns").over(order.rowsBetween(Window.unboundedPreceding, -1))  # latest end of the rows before
-    owner = sf.struct("member", "incarnation")
-    before, ended = sf.lag(owner).over(order), sf.lag("end_kind").over(order)
-    zero = sf.lit(0)
-    placed = intervals.withColumns(
-        {
-            "dt": schema.utc_day("ts"),
-            # greatest() ignores nulls, but the first row must have no gap, not a gap of 0
-            "gap_before_ms": sf.when(until.isNotNull(), sf.greatest(sf.col("start_ns") - until, zero) / 1e6),
-            "overlap_prev_ms": sf.greatest(until - sf.col("start_ns"), zero) / 1e6,
-            "moved": sf.coalesce(before != owner, sf.lit(False)),
-            "returned": sf.coalesce((before == owner) & (ended == "revoked"), sf.lit(False)),
-        }
-    )
-    exact = {name: sf.col("gap_before_ms") for name in ("gap_at_least_ms", "gap_at_most_ms")}
-    unknown = {name: sf.lit(None).cast("long") for name in ("first_commit_ns", "last_commit_ns")}
-    table = schema.without(schema.GROUP_TIMELINE, "trigger")
-    return schema.conform(placed.withColumns({**exact, **unknown}), table)
+def _intervals(table: pa.Table) -> pa.Table:
+    rows = sorted(table.to_pylist(), key=lambda row: (row["mono_ns"], row["kind"] == _LAST, row["src"], row["seq"]))
+    return pa.Table.from_pylist(list(_rows(rows[0]["run"], spans([_event(row) for row in rows]))), schema=_ARROW)
 
 
-def _renamed(names: Mapping[str, str]) -> Column:
-    return sf.create_map(*(sf.lit(x) for item in names.items() for x in item))[sf.col("kind")]
+def _event(row: Mapping[str, Any]) -> Event:
+    """The event of a row with what `spans` reads of it, for all kinds alike."""
+    config, members = json.loads(row["config"] or "{}"), json.loads(row["members"] or "[]")
+    left_out = {"member_id": "", "subscription": "", "assignment": "", "assigned": [], "owned": []}
+    data = {
+        "generation": row["generation"], "partitions": row["partitions"] or [], "ts_ms": 0,
+        "fault": row["fault"] or "", "target": "", "assignors": [], "topics": [], "config": config,
+        "members": [{**left_out, "client_id": member["client_id"]} for member in members],
+    }  # fmt: skip
+    return Event(
+        row["kind"], row["run"], row["src"] or "", row["seq"] or 0, row["ts_ns"] or 0, row["mono_ns"], row["group"],
+        row["member"], row["incarnation"] or 0, 0, row["member_id"], row["instance_id"], data=data,
+    )  # fmt: skip
+
+
+def _rows(run: str, owned: Iterable[Span]) -> Iterator[dict[str, Any]]:
+    before: Span | None = None
+    for span in owned:
+        gap_ms = span.interval.gap_before_ms
+        is_back = before is not None and (before.tp, before.owner) == (span.tp, span.owner)
+        yield {
+            **vars(span.interval), "run": run, "dt": schema.utc_date(span.start.ts_ns), "source": "callback",
+            "gap_at_least_ms": gap_ms, "gap_at_most_ms": gap_ms,
+            "returned": is_back and before is not None and before.interval.end_kind == "revoked",
+        }  # fmt: skip
+        before = span

@@ -1,4 +1,4 @@
-"""Ownership intervals: Spark's windows and the checker's loop must agree on every history."""
+"""Ownership intervals: what Spark reads of each history gives the judge's own."""
 
 from __future__ import annotations
 
