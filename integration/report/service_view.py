@@ -102,10 +102,15 @@ class ServiceView:
                 f"records that a client committed by itself just before its process ended: {self.unwritten:,}; whether "
                 "the process got them was not seen, and nobody reads them again: commit what is done, by commit() say"
             )
-        if self.without_output or self.committed_first:
+        if self.committed_first:
             yield (
                 "a record has no output if its offset is committed before its output is acknowledged, and the process "
                 "ends in between: wait for the acknowledgement, by flush() say, then commit"
+            )
+        elif self.without_output:
+            yield (
+                "a record has no output if the service skips it, or goes on after an error in the work on it, and "
+                "commits it nevertheless"
             )
         if self.several_outputs:
             yield (
@@ -311,8 +316,9 @@ def _overtaken(firsts: Iterable[tuple[bodies.AckBody, bodies.ReadBackBody]]) -> 
 def _unclosed(events: Sequence[Event]) -> Iterator[str]:
     """Processes that ended when the scenario asked them to, and never told that they closed their consumer.
 
-    Those that end with the run don't count, nor those that are killed, nor those whose record isn't whole: nobody saw
-    whether they closed it. A static member sends nothing when it closes its consumer, so its connections don't show it.
+    Those that end with the run don't count, nor those that are killed, also because they did not end in time, nor those
+    whose record isn't whole: nobody saw whether they closed it. A static member sends nothing when it closes its
+    consumer, so its connections don't show it.
     """
     started = {
         (event.member, event.incarnation)
@@ -330,5 +336,6 @@ def _unclosed(events: Sequence[Event]) -> Iterator[str]:
         if event.kind == "closing":
             return
         process = (event.member, event.incarnation)
-        if is_of(event, bodies.ExitBody) and event.body.asked and process in started - closed - killed - unseen:
+        by_itself = is_of(event, bodies.ExitBody) and event.body.asked and event.body.signal != "SIGKILL"
+        if by_itself and process in started - closed - killed - unseen:
             yield event.member or ""

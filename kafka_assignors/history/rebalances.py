@@ -42,7 +42,7 @@ class Rebalance:
             members to join comes before and is not in the log.
         protocol: The elected assignor; None if the group was empty.
         eager: Whether every member revoked all its partitions before it joined; None if no member held any.
-        leader: Name of the leader; None if the group was empty, or if the broker assigned.
+        leader: Name of the leader; None if the group was empty, if the broker assigned, or if nobody told it.
         moved: Partitions that went from one holder to another.
         living: Those of them whose old holder is still in the group.
         least: The least number of moves from living members that an optimally balanced assignment needs; None if not
@@ -59,6 +59,7 @@ class Rebalance:
         expired_ms: About the longest time that a partition had no owner, if its member left by an expired session, and
             so was silent for its session timeout before. None if no such partition is known.
         rewritten: Whether it is no rebalance, but the generation before written again.
+        by_broker: Whether the broker assigned (KIP-848): the numbers are epochs, and nobody led.
     """
 
     generations: tuple[int, ...]
@@ -83,6 +84,7 @@ class Rebalance:
     area_at_most_ms: float | None = None
     parts: tuple[StopPart, ...] = ()
     rewritten: bool = False
+    by_broker: bool = False
 
     @property
     def counted(self) -> bool:
@@ -93,11 +95,6 @@ class Rebalance:
     def emptied(self) -> bool:
         """Whether it is the end of the group: its last member is gone, and nobody rebalances."""
         return not self.members
-
-    @property
-    def by_broker(self) -> bool:
-        """Whether the broker assigned (KIP-848): the numbers are epochs, and nobody led."""
-        return self.leader is None and self.protocol is not None
 
     @property
     def needless(self) -> int | None:
@@ -114,9 +111,7 @@ class Rebalance:
     def as_json(self) -> dict[str, Any]:
         """The rebalance as plain values; `at` is its time as ISO 8601, UTC."""
         at = datetime.fromtimestamp(self.ts_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")
-        return {
-            **asdict(self), "needless": self.needless, "by_broker": self.by_broker, "at": at,
-        }  # fmt: skip
+        return {**asdict(self), "needless": self.needless, "at": at}
 
 
 def rebalances(log: Log, last: int | None = None) -> list[Rebalance]:
@@ -218,6 +213,7 @@ def _rebalance(
         at_most_ms=max(at_most) if mine and len(at_most) == len(mine) else None,
         area_at_least_ms=sum(span.gap_at_least_ms or 0.0 for span in mine),
         area_at_most_ms=sum(at_most) if mine and len(at_most) == len(mine) else None,
+        by_broker=end.by_broker,
     )  # fmt: skip
     if before is None:
         return rebalance

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +54,21 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
         EventWriter(path, "run", "member")
 
     assert names(History.load(tmp_path)) == ["a0"]
+
+
+def test_threads_write_to_one_file(tmp_path: Path) -> None:
+    """A test may pause one process while another thread starts the next."""
+    with closing(EventWriter(tmp_path / "harness.jsonl", "run", "harness")) as writer:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(lambda n: writer.write("step", name=str(n)), range(2000)))
+        finally:
+            sys.setswitchinterval(before)
+    rows = [json.loads(line) for line in (tmp_path / "harness.jsonl").read_text().splitlines()]
+    assert [row["seq"] for row in rows] == list(range(2001))
+    assert {row.get("name") for row in rows[:-1]} == {str(n) for n in range(2000)}
 
 
 def test_events_of_one_instant_keep_a_fixed_order_whatever_order_they_come_in() -> None:

@@ -95,6 +95,11 @@ def test_who_ends_without_closing_is_named(
     assert service_view(History(events)).unclosed == unclosed
 
 
+def test_who_did_not_end_in_time_was_killed_and_may_yet_have_closed() -> None:
+    late = event("exit", "m1", "harness", code=-9, signal="SIGKILL", asked=True)
+    assert service_view(History([event("start", "m1"), late])).unclosed == ()
+
+
 @pytest.mark.parametrize("seen", ["nothing", "until the recorder stopped"])
 def test_of_whom_not_all_was_seen_nothing_is_claimed(seen: str) -> None:
     events = [] if seen == "nothing" else [event("start", "m1"), event("error", "m1", error="OSError", message="full")]

@@ -125,6 +125,7 @@ WRONG = {
     "scale g -b 127.0.0.1:1 --delay soon": (2, "--delay"),
     "scale g -b 127.0.0.1:1 --delay 2s": (2, "10s or more"),
     "scale g -b 127.0.0.1:1 --over -1s": (2, "--over"),
+    "scale g -b 127.0.0.1:1 --over 20s": (2, "30s or more without --pace, not 20s"),
     "scale g -b 127.0.0.1:1 --pace 0": (2, "--pace"),
     "scale g -b 127.0.0.1:1 --least 0": (2, "--least"),
     "scale g -b 127.0.0.1:1 --least 4 --most 2": (2, "4 and 2"),

@@ -266,6 +266,8 @@ def test_members_of_librdkafka_tell_who_came_and_went(
 
     until(lambda: told()[-1:] in ([[("left", "b")]], [[("left or expired", "b")]]), "the close is told")
     assert [("joined", "b")] in told()
+    recorded = read_group(group, [str(tmp_path)], lambda: Connection(""), print).rebalances()
+    assert not any(rebalance.by_broker for rebalance in recorded), "nobody tells who leads, but a member does"
     members[0].close()
 
 
