@@ -102,7 +102,7 @@ class ServiceView:
                 f"records that a client committed by itself just before its process ended: {self.unwritten:,}; whether "
                 "the process got them was not seen, and nobody reads them again: commit what is done, by commit() say"
             )
-        if self.committed_first:
+        if self.committed_first or (self.without_output and self.committed_first is None):
             yield (
                 "a record has no output if its offset is committed before its output is acknowledged, and the process "
                 "ends in between: wait for the acknowledgement, by flush() say, then commit"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...errors import ConfigError
 from ...frame import NAME, USAGE, Common, Output, Places, command, guarded, topics
 from .arguments import argument, grown, joining, offers, option, seconds, separated, sizes
 from .later import CommandPlace, Later, add
@@ -170,9 +171,11 @@ def scale(
 ) -> int:
     """Tell the fewest members that keep a delay, at the measured rates: 0 it has that many, 1 another number."""
     delay_s, over_s = seconds(delay, "--delay"), seconds(over, "--over")
-    from ..scaling import Rules
+    from ..scaling import LEAST_OVER_S, Rules
 
     rules = Rules(delay_s, least, most)
+    if pace is None and over_s < LEAST_OVER_S:
+        raise ConfigError(f"--over must be {LEAST_OVER_S:g}s or more without --pace, not {over_s:g}s")
     common.reach("kafka")
     from . import scale as work
 

@@ -6,26 +6,21 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import ClusterError, ConfigError
+from ...errors import ClusterError
 from ...frame import NO, UNKNOWN, YES, Common
 from ...output import many
 from ..live.cluster import LiveCluster
 from ..live.demand import Demand, Scaled
 from ..live.monitor import Monitor, Reading
-from ..scaling import LEAST_S, Rules
+from ..scaling import Rules
 from .words import duration, safe
 
 LOOK_S = 5.0
 """Seconds between two looks at the offsets: the clients' usual interval between two commits."""
 
-LEAST_OVER_S = LEAST_S + 2 * LOOK_S
-"""Seconds in which the looks surely lie far enough apart for a pace."""
-
 
 def run(common: Common, group: str, rules: Rules, pace: float | None, over_s: float) -> int:
     """Measure a group, and print the number: exit code 0 it has that number, 1 another one, 4 unknown."""
-    if pace is None and over_s < LEAST_OVER_S:
-        raise ConfigError(f"--over must be {LEAST_OVER_S:g}s or more without --pace, not {over_s:g}s")
     with LiveCluster(common.connection) as cluster:
         cluster.group(group)  # raises if there is none of that name
         with Monitor(cluster, [group], common.note, lags_s=LOOK_S) as monitor:

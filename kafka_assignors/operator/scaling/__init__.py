@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .flows import LEAST_S, Flow, FlowMeter, Flows
+from .flows import LEAST_OVER_S, Flow, FlowMeter, Flows
 from .scaler import Proposal, Scaler
 from .sizes import Rules, SizeDelay, delays, steps
 
-__all__ = ["LEAST_S", "Flow", "FlowMeter", "Flows", "Proposal", "Rules", "Scaler", "SizeDelay", "delays", "steps"]
+__all__ = ["LEAST_OVER_S", "Flow", "FlowMeter", "Flows", "Proposal", "Rules", "Scaler", "SizeDelay", "delays", "steps"]

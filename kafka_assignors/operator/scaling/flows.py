@@ -29,6 +29,9 @@ client has read and not yet committed are a part of what looks like a backlog.""
 LEAST_S = 20.0
 """Seconds that a measured pace takes at least: a commit, by default every 5 s, has all records since the last one."""
 
+LEAST_OVER_S = LEAST_S + 10.0
+"""Seconds of a measurement in which two looks, 5 s from one to the next, surely lie that far apart."""
+
 SHOWN_S = 1800.0
 """Seconds for which it counts what a member that was not busy has read."""
 
