@@ -175,8 +175,8 @@ def contiguous(
                 continue
             if after.first <= before.last:
                 message = (
-                    f"{span.interval.member} went back in {named(span.tp)} to offset {after.first}, after it had read "
-                    f"{before.last}, while it owned it"
+                    f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
+                    "while it owned it"
                 )
                 findings.broken("C2", message, before.event, after.event)
             elif (

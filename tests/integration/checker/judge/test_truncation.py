@@ -92,7 +92,7 @@ def test_a_member_that_goes_back_further_is_to_blame() -> None:
     story._position["a", LOST] = BEGIN - 1
     verdict = check(read_back(story.records(6).drain()).history)
 
-    assert blamed(verdict, "C2") == ["a went back in t-0 to offset 9, after it had read 14, while it owned it"]
+    assert blamed(verdict, "C2") == ["a went back in t-0 from offset 14 to 9 while it owned it"]
     assert blamed(verdict, "C5") == ["the committed offset of t-0 fell from 15 to 13"]
 
 
