@@ -38,7 +38,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Append the tables to their page. The page of every file is left out of the search: its words are all words."""
+    """Append the tables to their page. The page of every file is left out of the search, which would find it always."""
     if page.file.src_uri == "files.md":
         page.meta["search"] = {"exclude": True}
     if page.file.src_uri == "pipeline-tables.md":

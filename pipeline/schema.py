@@ -413,7 +413,7 @@ def utc_day(column: str) -> Column:
 
 
 def utc_date(ns: int) -> date:
-    """The same of nanoseconds since the epoch."""
+    """The UTC day of a time in nanoseconds since the epoch."""
     return datetime.fromtimestamp(ns // 10**9, timezone.utc).date()
 
 

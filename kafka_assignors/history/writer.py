@@ -36,7 +36,7 @@ class EventWriter:
             raise ConfigError(f"{path} exists: another run or group wrote it; use a new folder") from error
         self._run, self._src, self._common = run, src, {"pid": os.getpid(), **common}
         self._seq, self._digest = 0, hashlib.sha256()
-        self._lock = threading.Lock()  # a test may pause one process while another thread starts the next
+        self._lock = threading.RLock()  # a test may pause one process while another thread starts the next
 
     def write(self, kind: str, *, mono_ns: int | None = None, ts_ns: int | None = None, **data: Any) -> Event:
         """Write one event now and return it. Arguments such as group, member or pid override the writer's own."""
@@ -55,9 +55,10 @@ class EventWriter:
 
     def close(self) -> None:
         """Seal and close the file; writing after that raises ValueError. May be called twice."""
-        if not self._file.closed:
-            self.write("end", sha256=self._digest.hexdigest())
-            self._file.close()
+        with self._lock:  # nothing may be written between the digest and the seal
+            if not self._file.closed:
+                self.write("end", sha256=self._digest.hexdigest())
+                self._file.close()
 
     def abandon(self) -> None:
         """Close the file without a seal, because events are known to be missing. May be called twice."""

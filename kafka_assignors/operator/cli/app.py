@@ -156,7 +156,9 @@ def scale(
     delay: Annotated[
         str, typer.Option("--delay", metavar="TIME", help="No record shall wait longer: 30s, 2m; 10s or more.")
     ] = "30s",
-    over: Annotated[str, typer.Option("--over", metavar="TIME", help="Measure for so long.")] = "60s",
+    over: Annotated[
+        str, typer.Option("--over", metavar="TIME", help="Measure for so long; 30s or more without --pace.")
+    ] = "60s",
     pace: Annotated[
         float | None,
         option(
