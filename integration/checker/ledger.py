@@ -322,15 +322,19 @@ class GroupRecord:
         return first_events
 
     @cached_property
-    def last_told(self) -> dict[Process, int]:
-        """Process -> time of the last event that it wrote, monotonic ns."""
-        times: dict[Process, int] = {}
+    def event_times(self) -> Mapping[Process, Sequence[int]]:
+        """Process -> times of the events that it wrote, monotonic ns, in order."""
+        times: dict[Process, list[int]] = defaultdict(list)
         for events in self.events.values():
             for event in events:
                 if event.src == "member":
-                    process = event.member, event.incarnation
-                    times[process] = max(times.get(process, 0), event.mono_ns)
-        return times
+                    times[event.member, event.incarnation].append(event.mono_ns)
+        return {process: sorted(mine) for process, mine in times.items()}
+
+    @cached_property
+    def last_told(self) -> Mapping[Process, int]:
+        """Process -> time of the last event that it wrote, monotonic ns."""
+        return {process: times[-1] for process, times in self.event_times.items()}
 
     @cached_property
     def starts(self) -> dict[Process, Event[StartBody]]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import Event, is_of
 from kafka_assignors.history.events.bodies import (
+    AdminBody,
     AssignedBeginBody,
     AssignedEndBody,
     CallbackBody,
+    ExitBody,
     FaultBeginBody,
     GenerationBody,
     LostBeginBody,
     LostEndBody,
+    RebalanceRequestBody,
     RevokeBeginBody,
     RevokeEndBody,
     StopBody,
@@ -23,7 +27,7 @@ from kafka_assignors.history.events.bodies import (
 
 from ...ledger import GroupRecord, Process
 from ...slack import around, surely_before
-from ..findings import Findings, all_named
+from ..findings import MS, Findings, all_named
 
 _TELL_THEIR_GENERATION = (None, "kafka-python", "confluent-kafka")
 """Clients whose generations do not come from the coordinator log."""
@@ -94,8 +98,10 @@ def _follows(record: GroupRecord, number: int, adopted: Set[int], event: Event) 
 def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
     """R7: a member loses partitions only if the group went on: a generation was committed that it had not adopted.
 
-    Not judged where a fault may have kept the member from the coordinator, of clients that tell losses as revocations,
-    and in a KIP-848 group, where members reach a generation one by one.
+    A generation is in the log once its leader has assigned, and the coordinator refuses the one before as soon as all
+    have joined. So a loss is not judged without the next one if `_may_have_begun` another, nor where a fault may have
+    kept the member from the coordinator, of clients that tell losses as revocations, and in a KIP-848 group, where
+    members reach a generation one by one.
     """
     hit = {(e.member, e.incarnation) for e in record.events.of(FaultBeginBody)}
     adopted: dict[Process, Event[GenerationBody]] = {}
@@ -122,8 +128,51 @@ def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
             g.number > number or (g.number == number and adoption.member_id not in g.assigned)
             for g in record.generations[:by_then]
         ):
+            if _may_have_begun(record, adoption, event):
+                findings.not_judged("R7", "a generation may have begun that no leader completed")
+                continue
             message = (
                 f"{event.member} lost {all_named(event.body.partitions)}, though no generation followed {number}, "
                 "which it had adopted"
             )
             findings.broken("R7", message, adoption, event)
+
+
+def _may_have_begun(record: GroupRecord, adoption: Event[GenerationBody], lost: Event[LostBeginBody]) -> bool:
+    """Whether the group may have left a generation by the time of a loss.
+
+    Somebody that was not in it may have joined; one of its members may have left or died, asked for a rebalance, or
+    been silent for its session; or topics have changed.
+    """
+    generation = record.by_number.get(adoption.body.generation)
+    if generation is None:
+        return True
+    from_ns, until_ns = around(adoption.mono_ns)[0], around(lost.mono_ns)[1]
+    asked: list[Event] = [*record.events.of(RebalanceRequestBody), *record.events.of(AdminBody)]
+    if any(from_ns <= event.mono_ns <= until_ns for event in asked):
+        return True
+    members = record.present(generation)
+    stops = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(StopBody)}
+    ends = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(ExitBody)} | stops
+    for process, start in record.starts.items():
+        end_ns = ends.get(process)
+        if process == (lost.member, lost.incarnation):
+            continue
+        if process in members:
+            if end_ns is not None and end_ns <= until_ns:
+                return True
+        elif start.mono_ns <= until_ns and (end_ns is None or end_ns >= from_ns):
+            return True
+    return any(
+        _silence_ns(record.event_times.get(process, ()), from_ns, until_ns) > min(timeouts) * MS
+        for row in generation.body.members
+        if (timeouts := [ms for ms in (row.session_timeout_ms, row.rebalance_timeout_ms) if ms is not None and ms > 0])
+        and (process := record.members_of(generation)[row.member_id])
+    )
+
+
+def _silence_ns(event_times: Sequence[int], from_ns: int, until_ns: int) -> int:
+    """The longest time without an event of a process that began by `until_ns` and ended after `from_ns`."""
+    first, last = bisect_left(event_times, from_ns), bisect_right(event_times, until_ns)
+    times = [*event_times[max(0, first - 1) : last], until_ns]
+    return max((after - before for before, after in pairwise(times)), default=0)

@@ -109,6 +109,41 @@ def lost_for_nothing() -> Story:
     return story.wait(500).round()
 
 
+WENT_ON: dict[str, tuple[bool, Callable[[Story], object]]] = {
+    "nothing": (False, lambda story: story),
+    "a little silence": (False, lambda story: story.wait(SESSION_MS - 1000)),
+    "the silence of a session": (True, lambda story: story.wait(SESSION_MS + 1000)),
+    "a member left": (True, lambda story: story.stop("a")),
+    "another one has started": (True, lambda story: story.start("c")),
+    "it asked for a rebalance": (True, lambda story: story.tell("rebalance_request", "member", "b")),
+    "a topic grew": (True, lambda story: story.tell(
+        "admin_change", change="add_partitions", target="t", topics={**story.topics, "t": 5})),
+    "another one had ended": (False, lambda story: None),
+}  # fmt: skip
+"""What happened before b lost its partitions -> whether the group may have gone on; no generation is in the log."""
+
+
+@pytest.mark.parametrize("what", WENT_ON)
+def test_a_loss_has_a_reason_if_the_group_may_have_gone_on(what: str) -> None:
+    """The coordinator refuses a generation once all have joined the next, which is in the log once its leader assigned.
+
+    If the last members leave then, it never is.
+    """
+    went_on, happens = WENT_ON[what]
+    story = Story()
+    if what == "another one had ended":
+        story.start("c").round().stop("c").wait(1000)
+    story.start("a", "b").round()
+    happens(story)
+    story._callback("b", "lost", story.held["b"])
+    story.held["b"] = set()
+    story.wait(500).stop("b")
+
+    verdict = check(story.history)
+    skipped = {"a generation may have begun that no leader completed": 1} if went_on else {}
+    assert (any(v.law == "R7" for v in verdict.violations), verdict.skipped.get("R7", {})) == (not went_on, skipped)
+
+
 def went_on(fatal: bool) -> Story:
     """a reports an error, and takes part in another round, with records."""
     story = Story().start("a", "b").round()
