@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 
 from kafka_assignors.core.group import TopicPartition
@@ -35,14 +35,17 @@ _REVOKES_FIRST = "confluent-kafka"
 """The client that, in a cooperative rebalance, revokes in the generation that it adopts next."""
 _LEAVE_SILENTLY = ("aiokafka",)
 """Clients that call no callback when they leave."""
+_NEVER_COMPLETED = "a generation may have begun that no leader completed"
+"""Such a generation is not in the log."""
 
 
 def of_their_generation(record: GroupRecord, findings: Findings) -> None:
     """R8: a callback ends in the generation in which it began, and gives partitions up in one that was adopted.
 
-    A member of the harness that leaves has given up all its partitions before its ``stop``.
+    A member of the harness that leaves has given up all its partitions before its ``stop``. Not judged of librdkafka's
+    members that may have left between their join and the leader's assignment: they revoke in that generation.
     """
-    adopted: dict[Process, set[int]] = defaultdict(set)
+    adopted: dict[Process, dict[int, Event[GenerationBody]]] = defaultdict(dict)
     begun: dict[Process, Event[CallbackBody]] = {}
     owned: dict[Process, set[TopicPartition]] = defaultdict(set)
     events: list[Event] = [
@@ -53,7 +56,7 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
         if process in record.on_wire:
             continue  # its callbacks are not seen
         if is_of(event, GenerationBody):
-            adopted[process].add(event.body.generation)
+            adopted[process][event.body.generation] = event
         elif is_of(event, StopBody):
             findings.judged("R8")
             silent = event.client in _LEAVE_SILENTLY or event.log_bytes is not None
@@ -68,8 +71,11 @@ def of_their_generation(record: GroupRecord, findings: Findings) -> None:
             owned[process].difference_update(event.body.partitions)
             findings.judged("R8")
             number = event.body.generation
-            was_adopted = number in adopted[process] or _follows(record, number, adopted[process], event)
+            was_adopted = number in adopted[process] or _follows(record, number, adopted[process].keys(), event)
             if is_of(event, RevokeBeginBody) and event.body.partitions and not was_adopted:
+                if event.client == _REVOKES_FIRST and _is_begun(record, number, adopted[process], event):
+                    findings.not_judged("R8", _NEVER_COMPLETED)
+                    continue
                 message = f"{event.member} gave partitions up in generation {number}, which it had not adopted"
                 findings.broken("R8", message, event)
         elif is_of(event, AssignedEndBody) or is_of(event, RevokeEndBody) or is_of(event, LostEndBody):
@@ -93,6 +99,15 @@ def _follows(record: GroupRecord, number: int, adopted: Set[int], event: Event) 
     if event.client in _TELL_THEIR_GENERATION:
         return False
     return number in record.by_number or any(epoch == number for _, epoch in record.reconciliation.reached)
+
+
+def _is_begun(record: GroupRecord, number: int, adopted: Mapping[int, Event[GenerationBody]], event: Event) -> bool:
+    """Whether a generation that the log never has may have begun: the one after the last that it has by then."""
+    latest_ns = around(event.mono_ns)[1]
+    last = max((g.number for g in record.generations if g.event.mono_ns <= latest_ns), default=-1)
+    if number in record.by_number or number != last + 1 or max(adopted, default=number) >= number:
+        return False
+    return _may_have_begun(record, adopted[max(adopted)], event)
 
 
 def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
@@ -129,7 +144,7 @@ def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
             for g in record.generations[:by_then]
         ):
             if _may_have_begun(record, adoption, event):
-                findings.not_judged("R7", "a generation may have begun that no leader completed")
+                findings.not_judged("R7", _NEVER_COMPLETED)
                 continue
             message = (
                 f"{event.member} lost {all_named(event.body.partitions)}, though no generation followed {number}, "
@@ -138,33 +153,35 @@ def lost_for_a_reason(record: GroupRecord, findings: Findings) -> None:
             findings.broken("R7", message, adoption, event)
 
 
-def _may_have_begun(record: GroupRecord, adoption: Event[GenerationBody], lost: Event[LostBeginBody]) -> bool:
-    """Whether the group may have left a generation by the time of a loss.
+def _may_have_begun(record: GroupRecord, adoption: Event[GenerationBody], event: Event) -> bool:
+    """Whether the group may have left a generation that a process adopted, by the time of a callback of that process.
 
-    Somebody that was not in it may have joined; one of its members may have left or died, asked for a rebalance, or
-    been silent for its session; or topics have changed.
+    Somebody that was not in it may have joined; one of its members may have left or died, given partitions up or asked
+    for a rebalance, or been silent for its session; or topics have changed.
     """
     generation = record.by_number.get(adoption.body.generation)
     if generation is None:
         return True
-    from_ns, until_ns = around(adoption.mono_ns)[0], around(lost.mono_ns)[1]
-    asked: list[Event] = [*record.events.of(RebalanceRequestBody), *record.events.of(AdminBody)]
-    if any(from_ns <= event.mono_ns <= until_ns for event in asked):
+    from_ns = around(generation.completed_ns)[0]
+    number = generation.number
+    revoked = [revoke for revoke in record.events.of(RevokeBeginBody) if revoke.body.generation == number]
+    asked: list[Event] = [*record.events.of(RebalanceRequestBody), *record.events.of(AdminBody), *revoked]
+    if any(from_ns <= other.mono_ns <= event.mono_ns and other is not event for other in asked):
         return True
     members = record.present(generation)
     stops = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(StopBody)}
     ends = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(ExitBody)} | stops
     for process, start in record.starts.items():
         end_ns = ends.get(process)
-        if process == (lost.member, lost.incarnation):
+        if process == (event.member, event.incarnation):
             continue
         if process in members:
-            if end_ns is not None and end_ns <= until_ns:
+            if end_ns is not None and around(end_ns)[0] <= event.mono_ns:  # told once it has left
                 return True
-        elif start.mono_ns <= until_ns and (end_ns is None or end_ns >= from_ns):
+        elif start.mono_ns <= event.mono_ns and (end_ns is None or end_ns >= from_ns):
             return True
     return any(
-        _silence_ns(record.event_times.get(process, ()), from_ns, until_ns) > min(timeouts) * MS
+        _silence_ns(record.event_times.get(process, ()), from_ns, event.mono_ns) > min(timeouts) * MS
         for row in generation.body.members
         if (timeouts := [ms for ms in (row.session_timeout_ms, row.rebalance_timeout_ms) if ms is not None and ms > 0])
         and (process := record.members_of(generation)[row.member_id])

@@ -100,6 +100,8 @@ BOUNDS: dict[str, Bound] = {
     "O4: the broker waits before it assigns": Bound(
         "planned._slowest ASSIGNMENT_INTERVAL_MS", {"O4"}, handovers.reconciled,
         reconciled.HEARTBEAT_MS + ASSIGNMENT_INTERVAL_MS + LATE_MS),
+    "R7: who asked for a rebalance, by the coordinator's clock": Bound(
+        "callbacks._may_have_begun SLACK_MS", {"R7"}, lambda ms: asked_and_lost(ms), SLACK_MS),
     "C1: what a poll returned is told late": Bound(
         "records.consumed_by_owner SLACK_MS", {"C1"}, shifted.consumed_late, SLACK_MS),
     "C1, C3: what a poll returned last is told late": Bound(
@@ -327,6 +329,18 @@ def test_a_commit_of_what_was_lost_may_be_on_its_way(after_ms: float, broken: se
     assert laws(told.unreported(read_back(story.wait(300)))) == broken
 
 
+def asked_and_lost(before_ms: float) -> Story:
+    """b asks for a rebalance so long before a generation is committed, and loses its partitions in it."""
+    story = Story("range", {"t": 2}).start("a", "b").round().wait(10)
+    story.tell("rebalance_request", "member", "b")
+    request, committed = (
+        story.events[story._find(kind, {})[0]] for kind in ("rebalance_request", "generation_committed")
+    )
+    story.shift("rebalance_request", (committed.mono_ns - request.mono_ns) / MS - before_ms)
+    story._callback("b", "lost", story.held["b"])
+    return story
+
+
 def one_commit() -> Story:
     """a reads one record, and commits it: each event a millisecond after the one before."""
     return Story("range", {"t": 1}).start("a").round().wait(1000).records(1).consume()
@@ -371,6 +385,29 @@ def test_a_loss_is_for_a_generation_that_is_in_the_log_by_then(after_ms: float, 
     assert ("R7" in {v.law for v in check(story.history).violations}) is bool(broken)
 
 
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
+def test_a_loss_may_be_for_a_member_that_tells_its_leave_by_then(after_ms: float, broken: bool) -> None:
+    story = Story("range", {"t": 2}).start("a", "b").round()
+    story._callback("b", "lost", story.held["b"])
+    story.tell("stop", "member", "a")
+    lost, stop = (next(e for e in story.events if e.kind == kind) for kind in ("lost_begin", "stop"))
+    story.shift("stop", (lost.mono_ns - stop.mono_ns) / MS + after_ms)
+
+    assert ("R7" in {v.law for v in check(story.history).violations}) is broken
+
+
+@pytest.mark.parametrize(("after_ms", "broken"), [(100, False), (101, True)])
+def test_librdkafka_may_revoke_in_the_generation_after_the_last_in_the_log(after_ms: float, broken: bool) -> None:
+    story = Story("range", {"t": 2}).start("a", "b").round().stop("a").stop("b")
+    for kind in ("revoke_begin", "revoke_end"):
+        story.change(kind, lambda data: data.update(generation=2), member="b")
+    revoke, committed = (story.events[story._find(kind, {})[-1]] for kind in ("revoke_begin", "generation_committed"))
+    story.shift("generation_committed", (revoke.mono_ns - committed.mono_ns) / MS + after_ms)
+
+    history = test_witnesses.as_client(story, "confluent-kafka", "b").history
+    assert ("R8" in {v.law for v in check(history).violations}) is broken
+
+
 @pytest.mark.parametrize(("before_ms", "broken"), [(100, False), (101, True)])
 def test_an_output_is_read_once_its_transaction_was_being_committed(before_ms: float, broken: bool) -> None:
     story = at_work().drain()
@@ -413,6 +450,8 @@ ELSEWHERE = {
     "commits.own_reading SLACK_MS": test_a_poll_may_be_told_a_little_after_the_commit_of_its_records,
     "roles.joined_as_configured SLACK_MS": test_a_generation_has_members_that_have_started,
     "roles._ended SLACK_MS": test_an_assignment_takes_as_long_as_it_says,
+    "callbacks._is_begun SLACK_MS": test_librdkafka_may_revoke_in_the_generation_after_the_last_in_the_log,
+    "callbacks._may_have_begun SLACK_MS": test_a_loss_may_be_for_a_member_that_tells_its_leave_by_then,
     "callbacks.lost_for_a_reason SLACK_MS": test_a_loss_is_for_a_generation_that_is_in_the_log_by_then,
     "exactly_once.no_zombies SLACK_MS": test_an_output_is_read_once_its_transaction_was_being_committed,
     "exactly_once._standing SLACK_MS": test_who_begins_to_commit_as_it_is_evicted_is_no_zombie_yet,
