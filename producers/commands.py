@@ -41,7 +41,7 @@ def audit_command(
     """
     sample = read_sample(common.connection, topic, records)
     with common.busy("comparing the keys with each hash"):
-        result = audit(sample.placed_keys, sample.partitions, strays=strays)
+        result = audit(sample.placed_keys.elements(), sample.partitions, strays=strays)
     if common.as_json:
         common.print_json(_as_json(topic, result, sample))
     else:
@@ -185,20 +185,21 @@ def _as_json(topic: str, report: Audit, sample: Sample) -> dict[str, Any]:
     misplaced = [
         {
             "partition": stray.partition, "key_base64": base64.b64encode(stray.key).decode(),
-            "expected_partition": stray.expected, "presets": list(stray.presets),
+            "records": stray.records, "expected_partition": stray.expected, "presets": list(stray.presets),
         }
         for stray in report.strays
     ]  # fmt: skip
     return {
         "topic": topic, "partitions": report.partitions, "offsets": sample.offsets, "offsets_read": sample.read,
         "keys": report.keys, "agreement": report.agreement, "preset": report.preset, "alike": list(report.alike),
-        "misplaced_count": report.stray_count, "misplaced_where": report.elsewhere, "misplaced": misplaced,
+        "misplaced_count": report.stray_count, "misplaced_records": report.stray_records,
+        "misplaced_where": report.elsewhere, "misplaced": misplaced,
     }  # fmt: skip
 
 
 def _sampled(topic: str, sample: Sample, most: int) -> str:
     """What was read, in words."""
-    count = len(sample.placed_keys)
+    count = len({key for _, key in sample.placed_keys})
     at = f"{topic}: {count} keys on {sample.partitions} partition{'' if sample.partitions == 1 else 's'}"
     if sample.read == sample.offsets:
         return f"{at}, in all {sample.offsets} offsets"
@@ -209,10 +210,20 @@ def _sampled(topic: str, sample: Sample, most: int) -> str:
     )
 
 
+def _misplaced(report: Audit) -> str:
+    if not report.stray_count:
+        return "0 misplaced"
+    return f"{_number_of(report.stray_count, 'key')} misplaced, with {_number_of(report.stray_records, 'record')}"
+
+
+def _number_of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     lines = [_sampled(topic, sample, most)]
     lines += [
-        f"  {name:<18} {share:6.1%} are where this preset places them" for name, share in report.agreement.items()
+        f"  {name:<18} {share:6.1%} of their records are where this preset places them" for name, share in report.agreement.items()
     ]
     if report.preset is None and report.partitions == 1:
         lines.append("every hash places all keys on the one partition")
@@ -224,18 +235,18 @@ def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     else:
         names = " or ".join(f"{name} ({FAMILIES[name]})" for name in (report.preset, *report.alike))
         also = f", which place alike on {report.partitions} partitions" if report.alike else ""
-        lines.append(f"placed by {names}{also}; {report.stray_count} misplaced")
+        lines.append(f"placed by {names}{also}; {_misplaced(report)}")
     if report.elsewhere:
         # A stray lies on one of the other partitions, and another hash gives each of all n alike.
         name, count = next(iter(report.elsewhere.items()))
         lines.append(
-            f"{count} of {report.stray_count} misplaced keys are where {name} ({FAMILIES[name]}) places them; by "
+            f"{count} of the {report.stray_count} are where {name} ({FAMILIES[name]}) places them; by "
             f"chance {report.stray_count / report.partitions:.1f} would be"
         )
     for stray in report.strays:
         where = f"where {', '.join(stray.presets)} places it" if stray.presets else "where no preset places it"
         lines.append(
-            f"  misplaced: partition {stray.partition}, key {stray.key!r}: {where}; {report.preset} places it on "
-            f"{stray.expected}"
+            f"  misplaced: partition {stray.partition}, key {stray.key!r}, {_number_of(stray.records, 'record')}: {where}; "
+            f"{report.preset} places it on {stray.expected}"
         )
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     """
 
     partitions: int
-    placed_keys: list[PlacedKey]  # distinct, in the order of reading
+    placed_keys: Counter[PlacedKey]  # how many records of a key lie on a partition, in the order of reading
     read: int  # offsets
     offsets: int  # of the whole topic
 
@@ -114,16 +114,16 @@ def _require_visible(connection: Connection, topic: str) -> None:
             raise TopicAuthorizationFailedError(topic)
 
 
-def _collected(topic: str, bounds: _Bounds, pieces: Iterator[_Piece]) -> list[PlacedKey]:
-    placed_keys: dict[PlacedKey, None] = {}
+def _collected(topic: str, bounds: _Bounds, pieces: Iterator[_Piece]) -> Counter[PlacedKey]:
+    placed_keys: Counter[PlacedKey] = Counter()
     reached = {p: first for p, (first, _) in bounds.items()}
     begun = sum(reached.values())
     with _progress(f"reading {topic}", sum(last for _, last in bounds.values()) - begun) as tell:
         for partition, position, keys in pieces:
-            placed_keys.update(((partition, key), None) for key in keys)
+            placed_keys.update((partition, key) for key in keys)
             reached[partition] = min(position, bounds[partition][1])
             tell(sum(reached.values()) - begun)
-    return list(placed_keys)
+    return placed_keys
 
 
 def _by_kafka_python(consumer: Any, topic: str, bounds: _Bounds) -> Iterator[_Piece]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from itertools import pairwise
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.history.events import WIRE, Event, bodies, is_of
 
+from ..checker.laws.exactly_once import committed_and_output
 from ..checker.laws.records import unwritten
 from ..checker.ledger import RunRecord
 from ..history import History
@@ -104,8 +104,8 @@ class ServiceView:
             )
         if self.committed_first or (self.without_output and self.committed_first is None):
             yield (
-                "a record has no output if its offset is committed before its output is acknowledged, and the process "
-                "ends in between: wait for the acknowledgement, by flush() say, then commit"
+                "an output is lost if its record is committed before it is acknowledged, and the process ends in "
+                "between: wait for the acknowledgement, by flush() say, then commit"
             )
         elif self.without_output:
             yield (
@@ -176,6 +176,7 @@ def service_view(history: History) -> ServiceView:
     """The view of a run whose members are processes of one service."""
     events = history.events
     sent: dict[TopicPartition, set[int]] = defaultdict(set)
+    run_record = RunRecord.of(history)
     outputs = _outputs_of_inputs(events)
     reads: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # from an offset, up to another
     reached: dict[TopicPartition, int] = {}
@@ -191,7 +192,7 @@ def service_view(history: History) -> ServiceView:
     seen = all(event.client != WIRE for event in events if is_of(event, bodies.StartBody))
     drained = any(is_of(event, bodies.StepBody) and event.body.name == "drained" for event in events)
     untold: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
-    for record in RunRecord.of(history).groups.values():
+    for record in run_record.groups.values():
         for tp, ranges in unwritten(record).items():
             untold[tp] += [(offsets.start, offsets.stop) for offsets in ranges]
     complete = drained and seen
@@ -205,7 +206,7 @@ def service_view(history: History) -> ServiceView:
         furthest_back=furthest_back if seen else None,
         refused_commits=sum(event.kind == "commit_fail" for event in events),
         unclosed=tuple(_unclosed(events)),
-        **({} if outputs is None else _figures_of(outputs, events)),
+        **({} if outputs is None else _figures_of(outputs, run_record)),
     )
 
 
@@ -231,68 +232,48 @@ def _twice(ranges: Iterable[tuple[int, int]]) -> int:
     return count
 
 
-def _outputs_of_inputs(events: Sequence[Event]) -> list[tuple[bodies.AckBody, list[bodies.ReadBackBody]]] | None:
+def _outputs_of_inputs(
+    events: Sequence[Event],
+) -> list[tuple[Event[bodies.AckBody], list[Event[bodies.ReadBackBody]]]] | None:
     """Each sent record with its outputs; None if the service has no output topic, or it was not read back."""
     output = next((event.body.config.output for event in events if is_of(event, bodies.StartBody)), None)
     steps = (event.body for event in events if is_of(event, bodies.StepBody) and event.body.name == "read_back")
     if output is None or not any(row.topic == output for step in steps for row in step.offsets or ()):
         return None
-    outputs: dict[str | None, list[bodies.ReadBackBody]] = defaultdict(list)
+    outputs: dict[str | None, list[Event[bodies.ReadBackBody]]] = defaultdict(list)
     for event in events:
         if is_of(event, bodies.ReadBackBody) and event.body.topic == output:
-            outputs[event.body.value_id].append(event.body)
-    return [(event.body, outputs.get(event.body.value_id, [])) for event in events if is_of(event, bodies.AckBody)]
+            outputs[event.body.value_id].append(event)
+    return [(event, outputs.get(event.body.value_id, [])) for event in events if is_of(event, bodies.AckBody)]
 
 
 def _figures_of(
-    outputs: Sequence[tuple[bodies.AckBody, Sequence[bodies.ReadBackBody]]], events: Sequence[Event]
+    outputs: Sequence[tuple[Event[bodies.AckBody], Sequence[Event[bodies.ReadBackBody]]]], run: RunRecord
 ) -> dict[str, int]:
     """The figures of outputs, by their names in `ServiceView`."""
-    firsts = [(sent, min(theirs, key=_place)) for sent, theirs in outputs if _has_first(theirs)]
+    firsts = [(sent.body, min((e.body for e in theirs), key=_place)) for sent, theirs in outputs if _has_first(theirs)]
     figures = {
         "without_output": sum(not theirs for _, theirs in outputs),
         "several_outputs": sum(len(theirs) > 1 for _, theirs in outputs),
         "overtaken": _overtaken(firsts),
     }
-    if all(output.appended_ms is not None for _, theirs in outputs for output in theirs):
-        figures["committed_first"] = _committed_first(firsts, events)
+    inputs, theirs = [sent for sent, _ in outputs], [output for _, theirs in outputs for output in theirs]
+    if all(output.body.appended_ms is not None for output in theirs):
+        dated = (of for record in run.groups.values() for of in committed_and_output(inputs, theirs, record.events))
+        figures["committed_first"] = sum(of.early_ms > 0 for of in dated)
     return figures
 
 
-def _has_first(outputs: Sequence[bodies.ReadBackBody]) -> bool:
+def _has_first(outputs: Sequence[Event[bodies.ReadBackBody]]) -> bool:
     """Whether it is known which output came first: the broker dated them, or they are in one partition."""
-    if any(output.appended_ms is None for output in outputs):
-        return len({output.tp for output in outputs}) == 1
+    if any(output.body.appended_ms is None for output in outputs):
+        return len({output.body.tp for output in outputs}) == 1
     return bool(outputs)
 
 
 def _place(output: bodies.ReadBackBody) -> tuple[int, int]:
     """When an output came, as far as that is known."""
     return output.appended_ms or 0, output.offset
-
-
-def _committed_first(firsts: Iterable[tuple[bodies.AckBody, bodies.ReadBackBody]], events: Sequence[Event]) -> int:
-    """How many records the log has as committed before their first output.
-
-    Both times are of the brokers' clock. The offsets of a transaction may be in the log before its outputs, and take
-    effect with them.
-    """
-    in_transaction = {
-        (row.tp, row.offset)
-        for event in events
-        if is_of(event, bodies.CommitBeginBody) and event.body.transaction is not None
-        for row in event.body.offsets
-    }
-    steps: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)  # an offset, and the ms from which it held
-    for event in sorted((e for e in events if is_of(e, bodies.OffsetCommittedBody)), key=lambda e: e.seq):
-        tp, offset = event.body.tp, event.body.offset
-        if (tp, offset) not in in_transaction and (not steps[tp] or offset > steps[tp][-1][0]):
-            steps[tp].append((offset, event.ts_ns // 1_000_000))
-    count = 0
-    for sent, output in firsts:
-        at = bisect_right(steps[sent.tp], sent.offset, key=lambda step: step[0])
-        count += at < len(steps[sent.tp]) and steps[sent.tp][at][1] < (output.appended_ms or 0)
-    return count
 
 
 def _overtaken(firsts: Iterable[tuple[bodies.AckBody, bodies.ReadBackBody]]) -> int:

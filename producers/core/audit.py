@@ -31,24 +31,26 @@ PlacedKey = tuple[int, bytes]
 
 
 class Stray(NamedTuple):
-    """A key that lies where the topic's hash doesn't place it."""
+    """A key with records where the topic's hash doesn't place it."""
 
     partition: int
     key: bytes
+    records: int  # that lie there
     expected: int  # the partition that the topic's hash gives
     presets: tuple[str, ...]  # those that place the key where it lies
 
 
 class Audit(NamedTuple):
-    """The result of an audit; `strays` are the first keys that `preset` would have placed elsewhere."""
+    """The result of an audit; `strays` are the first keys with records that `preset` would have placed elsewhere."""
 
     partitions: int
-    keys: int  # distinct (partition, key)
-    agreement: dict[str, float]  # preset -> share of keys on the partition that it gives
+    keys: int  # distinct
+    agreement: dict[str, float]  # preset -> share of a key's records on the partition that it gives, mean of all keys
     preset: str | None  # the one hash that explains them; None if none or several do
     alike: tuple[str, ...]  # other presets, which place every key as `preset` does on so many partitions
     strays: list[Stray]
-    stray_count: int
+    stray_count: int  # distinct (partition, key)
+    stray_records: int
     elsewhere: dict[str, int]  # preset -> number of all strays that lie where it places them
 
 
@@ -56,8 +58,8 @@ def audit(placements: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audi
     """Identify the hash that placed a topic's keys, and the records that lie elsewhere.
 
     Args:
-        placements: (partition, key) of records with a key. Duplicates count once, so that a key with many records has
-            one vote.
+        placements: (partition, key) of each record with a key. A key with many records has one vote, divided by where
+            they lie.
         n: Number of the topic's partitions when they were written.
         strays: Maximum number of strays to list.
 
@@ -69,24 +71,34 @@ def audit(placements: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audi
     >>> audit([(4, b"kafka"), (9, b"")], 12).preset
     'java'
     >>> audit([(4, b"kafka"), (4, b"a"), (8, b"b"), (5, b"d"), (3, b"c")], 12).strays
-    [Stray(partition=3, key=b'c', expected=10, presets=('librdkafka',))]
+    [Stray(partition=3, key=b'c', records=1, expected=10, presets=('librdkafka',))]
     """
     check_count(n)
-    votes = list(dict.fromkeys(placements))
-    if not votes:
+    found = Counter(placements)
+    if not found:
         raise ConfigError("found no records with a key, so the hash can't be identified")
     agrees = {name: _agreement(name, n) for name in FAMILIES}
-    agreement = {name: sum(agree(*vote) for vote in votes) / len(votes) for name, agree in agrees.items()}
+    of_keys: Counter[bytes] = Counter()
+    for (_, key), count in found.items():
+        of_keys[key] += count
+    agreement = {
+        name: sum(count / of_keys[place[1]] for place, count in found.items() if agree(*place)) / len(of_keys)
+        for name, agree in agrees.items()
+    }
     best = max(agreement.values())
     first, *others = (name for name, share in agreement.items() if share == best)
     named = best >= NAMED_FROM and n > 1 and all(_alike(first, other, n) for other in others)
     preset = first if named else None
-    astray = [] if preset is None else [vote for vote in votes if not agrees[preset](*vote)]
-    places = {vote: tuple(name for name, agree in agrees.items() if agree(*vote)) for vote in astray}
-    listed = [Stray(*vote, preset_named(first).place(vote[1], n), places[vote]) for vote in astray[:strays]]
+    astray = [] if preset is None else [place for place in found if not agrees[preset](*place)]
+    places = {place: tuple(name for name, agree in agrees.items() if agree(*place)) for place in astray}
+    listed = [
+        Stray(*place, found[place], preset_named(first).place(place[1], n), places[place]) for place in astray[:strays]
+    ]
     counts = Counter(name for presets in places.values() for name in presets)
     elsewhere = dict(sorted(counts.items(), key=lambda pair: -pair[1]))
-    return Audit(n, len(votes), agreement, preset, tuple(others) if named else (), listed, len(astray), elsewhere)
+    records = sum(found[place] for place in astray)
+    alike = tuple(others) if named else ()
+    return Audit(n, len(of_keys), agreement, preset, alike, listed, len(astray), records, elsewhere)
 
 
 def _agreement(name: str, n: int) -> Callable[[int, bytes], bool]:

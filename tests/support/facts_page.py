@@ -48,6 +48,7 @@ AGAINST = {
     "T3": "the change of the topics",
     "X1": "the outputs that were read back",
     "X2": "the transactions of the members",
+    "X3": "the commits of the coordinator log",
     "form": "what a line of its kind may be",
 }
 """Law, or the form -> against what it checks a fact."""

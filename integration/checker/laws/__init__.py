@@ -30,6 +30,7 @@ C6    an application finished every record below a committed offset, where membe
 C7    members' commits are those of the coordinator log
 X1    each input record has its committed output, and only one unless members promise at least one
 X2    read_committed shows no output of an aborted transaction, nor of a zombie
+X3    a service's offset is committed once the broker has the outputs of all records before it
 S1    a static member that returns within its session keeps its partitions, and no other member notices
 S2    a fenced static member consumes and commits nothing more
 T1    a dead member is removed when its session ends and not before, a leaving member at once
@@ -57,7 +58,7 @@ __all__ = ["LAWS", "Findings", "Violation", "judge_group", "judge_records"]
 LAWS = (
     *("O1", "O2", "O3", "O4", "G1", "G2", "G3", "G4", "G5", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"),
     *("P1", "E1", "E2"),
-    *("C1", "C2", "C3", "C4", "C5", "C6", "C7", "X1", "X2", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2", "K3"),
+    *("C1", "C2", "C3", "C4", "C5", "C6", "C7", "X1", "X2", "X3", "S1", "S2", "T1", "T2", "T3", "A1", "K1", "K2", "K3"),
 )
 
 NOTHING = {
@@ -70,6 +71,7 @@ NOTHING = {
     "C7": "members do not report their commits",
     "X1": "no member transforms",
     "X2": "no member transforms",
+    "X3": "no service has an output topic",
     "S1": "no static member returned",
     "S2": "no static member's instance id was taken",
     "T1": "no member left, was killed or paused in a stable group",
@@ -140,6 +142,7 @@ def judge_group(record: GroupRecord, run: RunRecord, findings: Findings) -> None
     records.nothing_lost(record, runs, run.acked, findings)
     exactly_once.one_output_each(record, run, findings)
     exactly_once.no_zombies(record, run, findings)
+    exactly_once.outputs_before_commits(record, run, findings)
     exactly_once.outputs_in_order(record, run, findings)
     outputs.outputs_of_committed_inputs(record, run, findings)
 

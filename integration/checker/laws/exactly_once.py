@@ -1,15 +1,15 @@
-"""X1, X2, K2: members consume, transform and produce in transactions, judged by ``read_committed`` output. Pure."""
+"""X1, X2, X3, K2: members consume, transform and produce, judged by the output that ``read_committed`` shows. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from kafka_assignors.core.group import TopicPartition
-from kafka_assignors.history.events import Event, is_of
+from kafka_assignors.history.events import Event, EventsByKind, is_of
 from kafka_assignors.history.events.bodies import (
     AckBody,
     CommitBeginBody,
@@ -17,11 +17,13 @@ from kafka_assignors.history.events.bodies import (
     CommitFailBody,
     CommitOkBody,
     GenerationBody,
+    OffsetCommittedBody,
     ReadBackBody,
     RewoundBody,
     StepBody,
 )
 
+from ..busy import is_of_a_service
 from ..ledger import Generation, GroupRecord, Process, RecordPlace, RunRecord
 from ..reconciliation import Current
 from ..slack import SLACK_MS, surely_before
@@ -152,6 +154,95 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
         )
         shown = [output for _, output in late[:SHOWN]]
         findings.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
+
+
+class Dated(NamedTuple):
+    """A record, the first commit beyond it that the log has, without a transaction, and its first output.
+
+    `early_ms` is how long the commit came before the output, by the brokers' clock, less what outputs show that it
+    fell; negative: after it.
+    """
+
+    sent: Event[AckBody]
+    committed: Event[OffsetCommittedBody]
+    output: Event[ReadBackBody]
+    early_ms: int
+
+
+def outputs_before_commits(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
+    """X3: an offset is committed, without a transaction, once the broker has the first output of each record before it.
+
+    Judged of services, by the brokers' clock, which dates commits and outputs. The offsets of a transaction take effect
+    with its outputs.
+
+    Cost: O(n log n) for n records, outputs and commits.
+    """
+    topics = output_topics(record)
+    if not any(is_of_a_service(start) for start in record.starts.values()) or not topics:
+        return
+    passes = committed_passes(run, topics)
+    if not passes:
+        findings.not_judged("X3", "its output was not read back with read_committed")
+        return
+    outputs = [output for (topic, _, _), output in passes[-1][1].items() if topic in topics]
+    if any(output.body.appended_ms is None for output in outputs):
+        findings.not_judged("X3", "its brokers did not date its outputs")
+        return
+    inputs = [ack for ack in run.acks if ack.body.tp not in run.truncated]
+    early: dict[TopicPartition, list[Dated]] = defaultdict(list)
+    for dated in committed_and_output(inputs, outputs, record.events):
+        findings.judged("X3")
+        if dated.early_ms > 0:
+            early[dated.sent.body.tp].append(dated)
+    for tp, those in sorted(early.items()):
+        message = (
+            f"{len(those)} record(s) of {named(tp)} were committed before the broker had their output, by up to "
+            f"{max(dated.early_ms for dated in those)} ms: offset {_offsets([dated.sent for dated in those])}"
+        )
+        findings.broken("X3", message, *(w for dated in those[:SHOWN] for w in (dated.committed, dated.output)))
+
+
+def committed_and_output(
+    inputs: Iterable[Event[AckBody]], outputs: Iterable[Event[ReadBackBody]], events: EventsByKind
+) -> Iterator[Dated]:
+    """Those of these records that have an output and a commit of the group's without a transaction.
+
+    Each output is dated by its broker.
+    """
+    in_transaction = {
+        (row.tp, row.offset)
+        for event in events.of(CommitBeginBody)
+        if event.body.transaction is not None
+        for row in event.body.offsets
+    }
+    steps: dict[TopicPartition, list[Event[OffsetCommittedBody]]] = defaultdict(list)  # each further than the last
+    for committed in sorted(events.of(OffsetCommittedBody), key=lambda e: e.seq):
+        tp, offset = committed.body.tp, committed.body.offset
+        if (tp, offset) not in in_transaction and (not steps[tp] or offset > steps[tp][-1].body.offset):
+            steps[tp].append(committed)
+    outputs = [*outputs]
+    fell_ms = _fall_ms(outputs)
+    firsts: dict[str | None, Event[ReadBackBody]] = {}
+    for output in sorted(outputs, key=lambda e: (e.body.appended_ms or 0, e.body.offset)):
+        firsts.setdefault(output.body.value_id, output)
+    for sent in inputs:
+        further = steps[sent.body.tp]
+        at = bisect_right(further, sent.body.offset, key=lambda e: e.body.offset)
+        first = firsts.get(sent.body.value_id)
+        if first is not None and at < len(further):
+            early_ms = (first.body.appended_ms or 0) - further[at].ts_ns // MS
+            yield Dated(sent, further[at], first, early_ms - fell_ms)
+
+
+def _fall_ms(outputs: Iterable[Event[ReadBackBody]]) -> int:
+    """By how much the brokers' clock fell at most, as outputs that follow each other in a partition show."""
+    latest: dict[TopicPartition, int] = {}
+    fall_ms = 0
+    for output in sorted(outputs, key=lambda e: (e.body.tp, e.body.offset)):
+        ms = output.body.appended_ms or 0
+        fall_ms = max(fall_ms, latest.get(output.body.tp, ms) - ms)
+        latest[output.body.tp] = max(latest.get(output.body.tp, ms), ms)
+    return fall_ms
 
 
 def outputs_in_order(record: GroupRecord, run: RunRecord, findings: Findings) -> None:

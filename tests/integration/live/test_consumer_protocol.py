@@ -22,6 +22,7 @@ REASONS = {
     "C6": "members do not report finished records",
     "X1": "no member transforms",
     "X2": "no member transforms",
+    "X3": "no service has an output topic",
     "S1": "no static member returned",
     "S2": "no static member's instance id was taken",
     "T2": "no member stopped polling",

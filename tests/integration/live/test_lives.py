@@ -128,7 +128,7 @@ def test_members_join_leave_and_die_and_nothing_is_lost(assignor: str, lives: Ca
     # writes transactions (X1, X2), and nothing need be read twice. R5, C3 and A1 are among the rest: each was judged.
     cooperative, sticky = assignor in ("cooperative-sticky", "weighted", "lag"), "sticky" in assignor
     apart = (
-        {"S1", "S2", "C4", "C6", "T2", "T3", "X1", "X2"}
+        {"S1", "S2", "C4", "C6", "T2", "T3", "X1", "X2", "X3"}
         | (set() if cooperative else {"R2", "R3"})
         | (set() if sticky else {"R4"})
     )

@@ -147,5 +147,7 @@ def test_a_fault_is_found(client: str, name: str, kafka_broker: Broker, tmp_path
         assert not {law, fault.also}.isdisjoint(laws), (verdict.violations, result.gave_up)
     if law == "X1":
         assert view.several_outputs if fault.exactly_once else view.without_output
+    elif law == "X3":
+        assert (view.committed_first or 0) > view.sent / 10
     elif law == "C2" and "C2" in laws:
         assert view.furthest_back > 0

@@ -166,7 +166,7 @@ def test_java_members_join_stand_still_leave_and_die(
     verdict = check(history)
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True)
     # No strategy of ours, no static member, nobody stalled; C4 needs a chance.
-    never = {"R4", "C4", "S1", "S2", "T2", "T3", "A1", "R7", "C6", "X1", "X2"}
+    never = {"R4", "C4", "S1", "S2", "T2", "T3", "A1", "R7", "C6", "X1", "X2", "X3"}
     assert {law for law, times in verdict.checked.items() if not times} | {"C4"} == never
     assert verdict.checked["T1"] == 3
     assert any("java:cooperative-sticky" in why for why in verdict.skipped["A1"])

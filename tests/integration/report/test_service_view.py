@@ -139,7 +139,7 @@ def with_outputs(*rows: tuple[int, int, int, int | None], commits: tuple[tuple[i
 
 def test_a_record_that_was_committed_before_its_output_came_is_counted() -> None:
     """Of two outputs the first one counts; in the same millisecond nobody knows."""
-    outputs = ((0, 0, 0, 100), (1, 0, 1, 101), (2, 0, 2, 102), (2, 0, 3, 300), (3, 0, 4, 104))
+    outputs = ((0, 0, 0, 100), (1, 0, 1, 101), (2, 0, 2, 102), (3, 0, 4, 104), (2, 0, 5, 300))
 
     view = with_outputs(*outputs, commits=((1, 99), (2, 101), (3, 102), (2, 102), (4, 103)))
 

@@ -63,7 +63,33 @@ def test_says_whose_hash_explains_the_strays():
     assert all(count < len(misplaced) / 2 for name, count in result.elsewhere.items() if name != "librdkafka")
     assert [(s.partition, s.key) for s in result.strays] == misplaced
     [by_hand] = [stray for stray in result.strays if "librdkafka" not in stray.presets]
-    assert by_hand == Stray(found[1][0], KEYS[1], partition_for_key(KEYS[1], 6), ())
+    assert by_hand == Stray(found[1][0], KEYS[1], 1, partition_for_key(KEYS[1], 6), ())
+
+
+def test_a_second_client_is_weighed_by_its_records() -> None:
+    """Of each key's 200 records two are another client's, as after a failed deployment."""
+    keys = KEYS[:50]
+    found = [(partition_for_key(key, 6, "java"), key) for key in keys] * 198
+    found += [(partition_for_key(key, 6, "librdkafka"), key) for key in keys] * 2
+    elsewhere = {key for key in keys if partition_for_key(key, 6, "java") != partition_for_key(key, 6, "librdkafka")}
+
+    result = audit(found, 6, strays=1)
+
+    assert (result.preset, result.keys) == ("java", 50)
+    assert result.agreement["java"] == pytest.approx(1 - 2 * len(elsewhere) / len(found))
+    assert (result.stray_count, result.stray_records) == (len(elsewhere), 2 * len(elsewhere))
+    assert result.elsewhere["librdkafka"] == len(elsewhere)
+    assert result.strays[0].records == 2
+
+
+def test_a_key_has_one_vote_however_many_records_it_has() -> None:
+    """One hot key, which somebody places by hand, does not hide the hash of the others."""
+    found = [(partition_for_key(key, 6, "java"), key) for key in KEYS[:50]]
+    by_hand = (partition_for_key(b"hot", 6, "java") + 1) % 6
+
+    result = audit([*found, *[(by_hand, b"hot")] * 10_000], 6)
+
+    assert (result.preset, result.stray_count, result.stray_records) == ("java", 1, 10_000)
 
 
 @pytest.mark.parametrize(
@@ -163,15 +189,15 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     right = partition_for_key(b"by hand", 7, "sarama")
     whose = [name for name in FAMILIES if partition_for_key(b"by hand", 7, name) == stray]
     assert found.stdout.splitlines()[-1] == (
-        f"  misplaced: partition {stray}, key b'by hand': where {', '.join(whose) or 'no preset'} places it; sarama "
+        f"  misplaced: partition {stray}, key b'by hand', 1 record: where {', '.join(whose) or 'no preset'} places it; sarama "
         f"places it on {right}"
     )
     told = command("audit", topic, "--bootstrap", kafka_broker.bootstrap, "--json")
     answer = answered("keys-audit", told, 1)
-    assert (answer["preset"], answer["misplaced_count"]) == ("sarama", 1)
+    assert (answer["preset"], answer["misplaced_count"], answer["misplaced_records"]) == ("sarama", 1, 1)
     key = base64.b64encode(b"by hand").decode()
     assert answer["misplaced"] == [
-        {"partition": stray, "key_base64": key, "expected_partition": right, "presets": whose}
+        {"partition": stray, "key_base64": key, "records": 1, "expected_partition": right, "presets": whose}
     ]
     assert (answer["offsets"], answer["offsets_read"]) == (502, 502)
     few = command("audit", topic, "--bootstrap", kafka_broker.bootstrap, "--records", "10")

@@ -10,6 +10,7 @@ import pytest
 from kafka_assignors.core.group import TopicPartition
 from kafka_assignors.integration.checker import Verdict, check
 from tests.support.histories.edges import at_ns
+from tests.support.histories.stories import of_a_service
 from tests.support.histories.story import Story
 from tests.support.histories.transactions import (
     BrokerAssignedTransforming,
@@ -41,6 +42,73 @@ def test_each_record_has_one_committed_output_though_a_member_died_at_work(proto
 
     assert (verdict.value, verdict.violations) == (True, ())
     assert (verdict.checked["X1"], verdict.checked["X2"]) == (40, 40)
+
+
+def service(*after_ms: int | None, transactions: bool = False, read_back: bool = True) -> Story:
+    """A process of a service reads some records, and commits them at once; two have an output, in one partition.
+
+    Args:
+        after_ms: From that commit to when the broker appended the output of the third record, and of the first one;
+            None: it does not say when.
+    """
+    story = Story("range", {"t": 1}).start("a").round().wait(1000).records(3).consume()
+    story.change("start", lambda data: data["config"].update(output="out", at_least_once=True))
+    if transactions:
+        for kind in ("commit_begin", "commit_ok"):
+            story.change(kind, lambda data: data.update(transaction=1))
+    story.drain()
+    ids = [event.data["value_id"] for event in story.events if event.kind == "ack"]
+    committed_ms = next(e.ts_ns for e in story.events if e.kind == "offset_committed") // 1_000_000
+    for offset, (record, late_ms) in enumerate(zip((2, 0), after_ms, strict=False)):
+        story.tell("read_back", topic="out", partition=0, offset=offset, value_id=ids[record], partitioner="",
+                   appended_ms=None if late_ms is None else committed_ms + late_ms)  # fmt: skip
+    end = [{"topic": "out", "partition": 0, "offset": len(after_ms)}]
+    if read_back:
+        story.tell("step", name="read_back", offsets=end, isolation="read_committed")
+    return of_a_service(story)
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "early"),
+    [
+        ((-5, -1), None), ((-5, 0), None), ((-5, 1), "by up to 1 ms: offset 0"), ((2, 3), "by up to 3 ms: offset 0, 2"),
+        # the brokers' clock fell by 4
+        ((4, 0), None), ((5, 1), "by up to 1 ms: offset 2"),
+    ],
+)  # fmt: skip
+def test_a_service_commits_no_record_before_its_output_is_there(after_ms: tuple[int, ...], early: str | None) -> None:
+    verdict = check(service(*after_ms).history)
+
+    broken = [violation for violation in verdict.violations if violation.law == "X3"]
+    count = 2 if early and "0, 2" in early else 1
+    start = f"{count} record(s) of t-0 were committed before the broker had their output, "
+    assert [violation.message for violation in broken] == ([] if early is None else [start + early])
+    assert {w.kind for violation in broken for w in violation.witnesses} <= {"offset_committed", "read_back"}
+    assert verdict.checked["X3"] == 2
+
+
+def test_outputs_and_offsets_of_one_transaction_have_no_order() -> None:
+    verdict = check(service(1, 2, transactions=True).history)
+
+    assert (verdict.checked["X3"], "X3" in {violation.law for violation in verdict.violations}) == (0, False)
+
+
+@pytest.mark.parametrize("members_of_ours", [True, False])
+def test_only_a_services_commits_are_compared_with_its_outputs(members_of_ours: bool) -> None:
+    story = service(1, 2)
+    if members_of_ours:
+        story.events = [replace(e, data={n: v for n, v in e.data.items() if n != "log_bytes"}) for e in story.events]
+
+    assert ("X3" in laws_of(story)) is not members_of_ours
+
+
+def test_the_first_of_several_outputs_counts() -> None:
+    story = service(-1, -1)
+    (last,) = [event for event in story.events if event.kind == "read_back"][-1:]
+    again = replace(last, seq=900, data={**last.data, "offset": 2, "appended_ms": last.data["appended_ms"] + 500})
+    story.events.insert(story.events.index(last), again)
+
+    assert "X3" not in laws_of(story)
 
 
 @pytest.mark.parametrize(("at_least_once", "laws"), [(True, []), (False, ["X1"])])

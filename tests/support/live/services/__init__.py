@@ -60,11 +60,11 @@ _AMONG_MORE = (
 _LOSSLESS = {client: program for client, program in buffering.PROGRAMS.items() if client != AIOKAFKA}
 
 FAULTS: Mapping[str, Fault] = {
-    by_batch.EARLY: Fault(by_batch.PROGRAMS, "commits what it has read, then works on it", "X1"),
-    by_batch.BY_ITSELF: Fault(by_batch.PROGRAMS, "auto-commit; a pool works on what was read", "X1"),
+    by_batch.EARLY: Fault(by_batch.PROGRAMS, "commits what it has read, then works on it", "X3"),
+    by_batch.BY_ITSELF: Fault(by_batch.PROGRAMS, "auto-commit; a pool works on what was read", "X3"),
     by_batch.IN_FLIGHT: Fault(by_batch.PROGRAMS, "on SIGTERM it leaves its batch, and commits it", "X1"),
     by_batch.LATE_OUTPUTS: Fault(
-        by_batch.PROGRAMS, "commits, then works and sends the outputs", "X1",
+        by_batch.PROGRAMS, "commits, then works and sends the outputs", "X3",
         timeout_s=240,  # it works twice on each record, at last alone
     ),
     by_batch.TWICE: Fault(
