@@ -464,11 +464,7 @@ def _member(
 def _bounds(plan: Plan) -> Iterator[str]:
     if not plan.goals:
         return
-    bounds = "; ".join(
-        f"{goal.name} {goal.value:g}" + (" (the least)" if goal.reached else f" (at least {goal.least:g})")
-        for goal in plan.goals
-    )
-    yield f"[dim]Proven bounds: {bounds}[/]"
+    yield f"[dim]Proven bounds: {'; '.join(map(str, plan.goals))}[/]"
 
 
 def _replay(common: Common, file: Path) -> int:

@@ -36,6 +36,16 @@ class Goal:
     least: float
     reached: bool
 
+    def __str__(self) -> str:
+        """Its value and its bound, above which a plan by work may lie within the assignor's limit.
+
+        >>> print(Goal("moves", 3, 3, True), Goal("work", 0.537, 0.5221, True), Goal("racks", 9, 7, False), sep="; ")
+        moves 3 (the least); work 0.537 (within the limit; at least 0.5221); racks 9 (at least 7)
+        """
+        if self.reached and self.value <= self.least:
+            return f"{self.name} {self.value:g} (the least)"
+        return f"{self.name} {self.value:g} ({'within the limit; ' if self.reached else ''}at least {self.least:g})"
+
 
 @dataclass(frozen=True)
 class Move:
