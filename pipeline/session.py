@@ -7,9 +7,11 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -142,11 +144,26 @@ def _start(work: str, log: Path, sink: IO[bytes], long: bool) -> tuple[Any, Spar
                 f"Spark cannot be started: {error}; is pyspark installed completely, and is bash available?"
             ) from error
         try:
-            return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
-        except BaseException as error:
+            with _own_interrupt():
+                return gateway, SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except Exception as error:
             reason = cause(error)  # while the JVM still runs
             _end(gateway)
             raise MachineError(f"Spark did not start: {reason}") from error
+        except BaseException:
+            _end(gateway)
+            raise
+
+
+@contextlib.contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Context manager after which Ctrl-C is what it was before: pyspark asks the JVM in its handler, amid a call."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _local_settings(work: str, long: bool) -> list[tuple[str, str]]:

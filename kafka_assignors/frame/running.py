@@ -90,11 +90,21 @@ def _exit_code(run: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get("KAFKA_ASSIGNORS_TRACEBACK"):
             raise
-        code, text = explained(error)
-        complain(text)
+        if _is_of_interrupt(error):
+            code = INTERRUPTED
+        else:
+            code, text = explained(error)
+            complain(text)
     if code == INTERRUPTED:  # also of typer, which ends without a word
         interrupted()
     return code
+
+
+def _is_of_interrupt(error: BaseException | None) -> bool:
+    """Whether something failed because, or while, the command was interrupted."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def typed() -> str:

@@ -44,6 +44,7 @@ from tests.support.cli import valid
 from tests.support.footprint import footprint
 from tests.support.places import ROOT
 from tests.support.programs import ran
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -333,9 +334,17 @@ def test_an_error_in_a_python_worker_is_its_last_line(spark: SparkSession, tmp_p
     Path(str(caught.value).rpartition("full log: ")[2].rstrip(")")).unlink()
 
 
-@pytest.mark.long  # long: one more start of Spark; in test_stream.py the JVM ends with its driver even by SIGKILL
+def javas(pid: int) -> list[psutil.Process]:
+    return [child for child in psutil.Process(pid).children(recursive=True) if "java" in child.name()]
+
+
+@pytest.mark.long  # long: more starts of Spark; in test_stream.py the JVM ends with its driver even by SIGKILL
 @pytest.mark.broker
-def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: Path) -> None:
+@pytest.mark.parametrize("started", [True, False])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_ends_the_jvm_too(
+    started: bool, how: signal.Signals, kafka_broker: Broker, kafka_topic, tmp_path: Path
+) -> None:
     topic = kafka_topic(1)
     assert send(kafka_broker.bootstrap, tmp_path / "history", "r", "default", [Record(topic)]).acked == 1
     arguments = ["--bootstrap", kafka_broker.bootstrap, "--topics", topic, "--history", str(tmp_path / "history")]
@@ -343,15 +352,15 @@ def test_sigterm_ends_the_jvm_too(kafka_broker: Broker, kafka_topic, tmp_path: P
         command("run", *arguments, "--out", str(tmp_path / "out")), stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        for line in process.stderr:
-            if re.fullmatch(r"pipeline: spark [\d.]+ s\n", line):
-                break
-        children = psutil.Process(process.pid).children(recursive=True)
-        assert any("java" in child.name() for child in children)
+        until(lambda: javas(process.pid), "Spark's JVM", within_s=120)
+        if started:
+            until(lambda: re.fullmatch(r"pipeline: spark [\d.]+ s\n", process.stderr.readline()), "Spark", within_s=120)
+        children = javas(process.pid)
 
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(how)
 
-        assert process.wait(timeout=60) == 130
+        rest = process.stderr.read()
+        assert (process.wait(timeout=60), rest.splitlines()[-1]) == (130, "interrupted")
         _, alive = psutil.wait_procs(children, timeout=10)
         assert alive == []
 

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from kafka_assignors.errors import ConfigError
+from kafka_assignors.errors import ConfigError, MachineError
 from kafka_assignors.extras import install
 from kafka_assignors.frame import options as common
 from kafka_assignors.frame import running
@@ -354,6 +354,26 @@ def test_an_interrupt_before_a_command_can_tell_it_is_told(
 
     monkeypatch.setattr(where, what, begins)
     monkeypatch.setattr(running, "_told_of_interrupt", [])  # once per process
+    assert main(["judge", "runs"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_fails_as_a_command_is_interrupted_is_no_answer(
+    named: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it closes what it has made, or in a library that takes the interrupt for a failure."""
+
+    def begins(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            if named:
+                raise MachineError("Spark did not start") from interrupt
+            raise MachineError("Spark did not end")  # noqa: B904 - as in a `finally`
+
+    monkeypatch.setattr(judge, "_histories", begins)
+    monkeypatch.setattr(running, "_told_of_interrupt", [])
     assert main(["judge", "runs"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
