@@ -7,8 +7,8 @@ A generation is one assignment that the coordinator wrote for all members of a g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..core.group import TopicPartition, identity_of
@@ -93,6 +93,11 @@ class GroupGeneration:
     def claimed(self) -> bool:
         """Whether a member kept partitions when it joined: members of a cooperative assignor do, eager ones don't."""
         return any(subscription is not None and subscription.owned for subscription in self.subscriptions.values())
+
+    @property
+    def may_have_claimed(self) -> bool:
+        """Whether a member kept partitions when it joined, as far as is known: of librdkafka no claims are recorded."""
+        return self.claimed or not any(self.subscriptions.values())
 
     def rewrites(self, before: GroupGeneration) -> bool:
         """Whether it is `before` written again: the same assignment, and nobody joined.
@@ -232,14 +237,39 @@ class Named(Protocol):
     def instance_id(self) -> str | None: ...  # noqa: D102
 
 
-def names(members: Iterable[Named]) -> dict[str, str]:
-    """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened."""
+def names(members: Iterable[Named], shared: Collection[str] = ()) -> dict[str, str]:
+    """Member id -> its instance id; else its client id; else, if several share that, the member id, shortened.
+
+    `shared` are those that several members share elsewhere.
+    """
     members = list(members)
-    shared = Counter(member.instance_id or member.client_id for member in members)
+    shared = shared_names(members) | {*shared}
     labels = {}
     for member in members:
         name = member.instance_id or member.client_id
         # The coordinator makes member ids of the client id and a UUID, whose first characters are enough here.
         tail = member.member_id.removeprefix(f"{member.client_id}-")[:8]
-        labels[member.member_id] = name if name and shared[name] == 1 else f"{name}-{tail}" if name else tail
+        labels[member.member_id] = name if name and name not in shared else f"{name}-{tail}" if name else tail
     return labels
+
+
+def shared_names(members: Iterable[Named]) -> frozenset[str]:
+    """The instance ids and client ids that several of these members have."""
+    counts = Counter(member.instance_id or member.client_id for member in members)
+    return frozenset(name for name, count in counts.items() if count > 1)
+
+
+def with_one_name_each(generations: Iterable[GroupGeneration]) -> list[GroupGeneration]:
+    """The generations, in which a member has the same name in each, and no other member of them has it.
+
+    A member has its short name if no generation has two members of that name.
+    """
+    generations = list(generations)
+    shared = frozenset[str]().union(*(shared_names(generation.members.values()) for generation in generations))
+    return [_renamed(generation, shared) for generation in generations] if shared else generations
+
+
+def _renamed(generation: GroupGeneration, shared: Collection[str]) -> GroupGeneration:
+    by_id = names(generation.members.values(), shared)
+    called = {holder: by_id[member.member_id] for holder, member in generation.members.items()}
+    return generation if called == generation.called else replace(generation, called=called)

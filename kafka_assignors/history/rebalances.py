@@ -19,7 +19,7 @@ from ..core.fewest import least_moves
 from ..core.group import Group, Member, TopicPartition
 from . import departures, stops
 from .causes import Cause, Restarts, causes, gone_from
-from .generations import GroupGeneration, Log, generations
+from .generations import GroupGeneration, Log, generations, with_one_name_each
 from .ownership import LoggedInterval, intervals
 from .stops import HandOver, StopPart
 
@@ -133,7 +133,7 @@ def of_generations(
 
     `final` tells the final causes of these; None: `Restarts` that has seen all before them.
     """
-    pairs = list(apart(generations, whole=whole))
+    pairs = list(apart(with_one_name_each(generations), whole=whole))
     first = max(0, len(pairs) - last) if last else 0
     if final is None:
         restarts = Restarts()
@@ -180,7 +180,7 @@ def rounds_of(generations: Sequence[GroupGeneration]) -> Iterator[list[GroupGene
             last = rounds[-1]
             withheld = base.keys() - last.owners.keys()
             same = last.called.keys() == now.called.keys() and last.topics == now.topics
-            if same and last.claimed and withheld & now.owners.keys():
+            if same and last.may_have_claimed and withheld & now.owners.keys():
                 rounds.append(now)
                 continue
             yield rounds
