@@ -195,11 +195,12 @@ def outputs_before_commits(record: GroupRecord, run: RunRecord, findings: Findin
         if dated.early_ms > 0:
             early[dated.sent.body.tp].append(dated)
     for tp, those in sorted(early.items()):
+        worst = max(those, key=lambda dated: dated.early_ms)
         message = (
-            f"{len(those)} record(s) of {named(tp)} were committed before the broker had their output, by up to "
-            f"{max(dated.early_ms for dated in those)} ms: offset {_offsets([dated.sent for dated in those])}"
+            f"{len(those)} record(s) of {named(tp)} were committed before the broker had their output: offset "
+            f"{_offsets([dated.sent for dated in those])}; by up to {worst.early_ms} ms (offset {worst.sent.body.offset})"
         )
-        findings.broken("X3", message, *(w for dated in those[:SHOWN] for w in (dated.committed, dated.output)))
+        findings.broken("X3", message, worst.committed, worst.output)
 
 
 def committed_and_output(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from kafka_assignors.history.events import Event, bodies
+from kafka_assignors.history.events import Event, bodies, is_of
 
 from .findings import SHOWN, all_named, named
 
@@ -26,7 +26,7 @@ def description(event: Event) -> str:
 
 def time_of(event: Event) -> str:
     """Its time of day (UTC), to the millisecond."""
-    return datetime.fromtimestamp(event.ts_ns / 1e9, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
+    return _time_of(event.ts_ns / 1e6)
 
 
 _SOURCES = {"coordlog": "the coordinator log", "harness": "the harness", "producer": "the producer"}
@@ -95,9 +95,18 @@ def _offsets(offsets: Sequence[bodies.TopicOffset]) -> str:
 def _record(what: str) -> Callable[[Event[bodies.AckBody | bodies.ReadBackBody]], str]:
     def words(event: Event[bodies.AckBody | bodies.ReadBackBody]) -> str:
         place = f"{named(event.body.tp)} at {event.body.offset}"
-        return f"{what} {event.body.value_id or ''} {place}".replace("  ", " ")
+        appended_ms = event.body.appended_ms if is_of(event, bodies.ReadBackBody) else None
+        since = "" if appended_ms is None else f", which the broker appended at {_time_of(appended_ms)}"
+        return f"{what} {event.body.value_id or ''} {place}{since}".replace("  ", " ")
 
     return words
+
+
+def _time_of(ms: float) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
 
 
 def _fault(what: str) -> Callable[[Event[bodies.FaultBody]], str]:

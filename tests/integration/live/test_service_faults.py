@@ -31,6 +31,7 @@ from tests.support.live.services import (
     TWINS,
     Fault,
     anew,
+    in_threads,
     in_transactions,
 )
 from tests.support.pages import PAGES
@@ -102,7 +103,8 @@ def test_a_service_without_the_fault_is_true(client: str, name: str, kafka_broke
     assert (verdict.violations, verdict.unknown, verdict.value) == ((), (), True), result.gave_up
     assert verdict.checked["X1"] == view.sent > 100
     assert (view.unread, view.without_output, view.unclosed) == (0, 0, ())
-    assert (view.committed_first, view.overtaken) == (0, 0)
+    assert view.committed_first == 0
+    assert view.overtaken == 0 or name == in_threads.SHARED, "only a pool works on several records at once"
     if FAULTS[name].exactly_once:
         assert view.several_outputs == 0
     if name == anew.UNCLOSED:
@@ -148,6 +150,6 @@ def test_a_fault_is_found(client: str, name: str, kafka_broker: Broker, tmp_path
     if law == "X1":
         assert view.several_outputs if fault.exactly_once else view.without_output
     elif law == "X3":
-        assert (view.committed_first or 0) > view.sent / 10
+        assert view.committed_first
     elif law == "C2" and "C2" in laws:
         assert view.furthest_back > 0

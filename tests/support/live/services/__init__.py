@@ -89,7 +89,7 @@ FAULTS: Mapping[str, Fault] = {
         untold="it tells a loss as a revoke",
     ),
     in_threads.SHARED: Fault(
-        in_threads.PROGRAMS, "each thread polls, works and commits: the commit has what the other one works on", "X1",
+        in_threads.PROGRAMS, "each thread polls, works and commits: the commit has what the other one works on", "X3",
     ),
     with_state.SWALLOWS: Fault(
         with_state.PROGRAMS, "commits metadata that become too long for the broker, in a `try` that passes",
