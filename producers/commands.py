@@ -223,7 +223,8 @@ def _number_of(count: int, noun: str) -> str:
 def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     lines = [_sampled(topic, sample, most)]
     lines += [
-        f"  {name:<18} {share:6.1%} of their records are where this preset places them" for name, share in report.agreement.items()
+        f"  {name:<18} {share:6.1%} of their records are where this preset places them"
+        for name, share in report.agreement.items()
     ]
     if report.preset is None and report.partitions == 1:
         lines.append("every hash places all keys on the one partition")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kafka_assignors import Group, Member, plan
@@ -292,3 +293,17 @@ def test_a_rack_travels_beside_the_options() -> None:
         assert subscription.rack == "eu-1a"
         if name not in userdata.JAVAS and name not in ("weighted", "lag"):
             assert strategy(name).compact_data(subscription.user_data).rack == "eu-1a"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """A member sends the bytes of the same int or float."""
+    given = {"move_budget": 3, "capacity": 2.0, "epsilon": 0.25, "priority": 1, "max_work": 9.0}
+    of_numpy = {name: np.int64(value) if isinstance(value, int) else np.float32(value) for name, value in given.items()}
+
+    assert ASSIGNORS["weighted"](**of_numpy).metadata(["t"]) == ASSIGNORS["weighted"](**given).metadata(["t"])
+
+
+@pytest.mark.parametrize("option", ["goals", "rack_costs", "parity"])
+def test_an_array_is_no_value_of_an_option(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option} must be "):
+        ASSIGNORS["sticky"](**{option: np.array([1, 2])})

@@ -12,6 +12,7 @@ import copy
 import json
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from numbers import Integral, Number, Real
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from ..errors import ConfigError
@@ -47,9 +48,15 @@ class Needs(Enum):
 
 
 def plain(value: Any) -> Any:
-    """A copy as a JSON value: a caller's dict or list may change later, and JSON reads a tuple back as a list."""
+    """A copy as a JSON value: a caller's dict or list may change later, and JSON reads a tuple back as a list.
+
+    >>> plain({"a": (1, True)})
+    {'a': [1, True]}
+    """
     if isinstance(value, Mapping):
         return {key: plain(element) for key, element in value.items()}
+    if isinstance(value, Number) and not isinstance(value, int | float):  # as of NumPy
+        return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
     return [plain(element) for element in value] if isinstance(value, list | tuple) else value
 
 
@@ -252,11 +259,11 @@ def whole(least: int, most: int | None = None) -> Callable[[Any], int]:
     """An int within bounds."""
 
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError
         if most is not None and value > most:
             raise ValueError
-        return value
+        return int(value)
 
     return check
 

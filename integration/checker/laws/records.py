@@ -174,10 +174,10 @@ def contiguous(
             if _excused(lost, after, before.last + 1):
                 continue
             if after.first <= before.last:
-                message = (
-                    f"{span.interval.member} went back in {named(span.tp)} from offset {before.last} to {after.first} "
-                    "while it owned it"
-                )
+                how = f"went back in {named(span.tp)} from offset {before.last} to {after.first}"
+                if after.first == before.last:
+                    how = f"read offset {after.first} of {named(span.tp)} again"
+                message = f"{span.interval.member} {how} while it owned it"
                 findings.broken("C2", message, before.event, after.event)
             elif (
                 after.first > before.last + 1

@@ -9,13 +9,20 @@ from kafka_assignors.core.group.assignment import moves
 from kafka_assignors.core.wire.userdata import decode_sticky
 from kafka_assignors.errors import WireError
 from kafka_assignors.history.events import Event, is_of
-from kafka_assignors.history.events.bodies import AdminBody, AdminChangeBody, AdminChangedBody, ExitBody, FaultBody
+from kafka_assignors.history.events.bodies import (
+    AdminBody,
+    AdminChangeBody,
+    AdminChangedBody,
+    CommitFailBody,
+    ExitBody,
+    FaultBody,
+)
 
 from ...names import COOPERATIVE
 from ..ledger import Generation, GroupRecord
 from ..planned import ASSIGNMENT_INTERVAL_MS, LATE_MS, WORKING
 from ..transitions import Transition, needed_moves, subscribe_alike
-from .findings import BEAT_MS, MS, Findings, all_named, named
+from .findings import BEAT_MS, MS, SHOWN, Findings, all_named, named
 
 EAGER_ROUNDS, COOPERATIVE_ROUNDS = 1, 2
 """Generations per trigger: a cooperative move is revoked in one generation and assigned in the next."""
@@ -135,7 +142,15 @@ def few_rounds(transition: Transition, findings: Findings) -> None:
             f"{_causes(transition)} took {len(rounds)} generations, {limit} are enough: "
             f"{', '.join(str(g.number) for g in rounds)}"
         )
-        findings.broken("R5", message, transition.trigger, *(g.event for g in rounds))
+        refused = [
+            event
+            for event in transition.record.events.of(CommitFailBody)
+            if transition.trigger.mono_ns <= event.mono_ns <= rounds[-1].event.mono_ns
+        ]
+        if refused:  # aiokafka's member joins again then
+            names = ", ".join(sorted({event.member or "" for event in refused}))
+            message += f"; meanwhile a commit of {names} was refused"
+        findings.broken("R5", message, transition.trigger, *(g.event for g in rounds), *refused[:SHOWN])
     most = max(1, limit) * (1 + len(transition.after.assigned))
     if len(transition.generations) > most:
         message = (

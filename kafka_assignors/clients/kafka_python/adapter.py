@@ -112,7 +112,10 @@ class Assignor(AbstractPartitionAssignor, metaclass=_ClosesConsumerOnError):
         """Whether a member needs no strategy before it leads."""
         if self._java is None:
             return False
-        return self._options == {name: option.default for name, option in self._java.of_group().items()}
+        try:
+            return self._options == {name: option.default for name, option in self._java.of_group().items()}
+        except ValueError:  # an array equals nothing: its strategy names the option
+            return False
 
     def _start_anew(self) -> None:
         self._coordinator: weakref.ref[Any] | None = None

@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from .facts import Fact, some
@@ -27,7 +28,7 @@ DIGEST = "sha256:"
 
 def finite(value: Any) -> float | None:
     """A number as a float; None if it is something else, a bool, or no finite float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         number = float(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -176,6 +177,8 @@ def scale(
     from ..scaling import LEAST_OVER_S, Rules
 
     rules = Rules(delay_s, least, most)
+    if pace is not None and not math.isfinite(pace):
+        raise ConfigError(f"--pace must be a number of records per second, like 250, not {pace:g}")
     if pace is None and over_s < LEAST_OVER_S:
         raise ConfigError(f"--over must be {LEAST_OVER_S:g}s or more without --pace, not {over_s:g}s")
     common.reach("kafka")

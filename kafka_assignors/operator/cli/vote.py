@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ...core.strategies import STRATEGIES
 from ...errors import ClusterError
 from ...frame import NO, UNKNOWN, YES, Common
 from ...output import many
@@ -22,6 +23,10 @@ def run(common: Common, group: str, adding: Sequence[str], offers: Mapping[str, 
     if live.kind != "classic":
         raise ClusterError(f"group {group!r} uses the consumer protocol (KIP-848): the broker assigns, nobody votes")
     outcome = vote(live, adding, offers, to)
+    if to is not None and to not in STRATEGIES and not any(to in (offered or ()) for offered in outcome.lists.values()):
+        common.note(
+            f"--to {to}: no member offers it, nor is it one of {', '.join(sorted(STRATEGIES))}; is it spelled so?"
+        )
     if common.as_json:
         common.print_json(as_json(live, outcome))
     else:

@@ -53,9 +53,11 @@ class Rules:
                 f"a delay of {self.delay_s:g} s can't be kept by committed offsets, which trail by the clients' commit "
                 f"interval; give {LEAST_DELAY_S:g}s or more"
             )
-        if self.least < 1 or (self.most is not None and self.most < self.least):
+        if self.least < 1:
+            raise ConfigError(f"the least number of members must be 1 or more, not {self.least}")
+        if self.most is not None and self.most < self.least:
             raise ConfigError(
-                f"members must be between 1 or more and as many or more, not {self.least} and {self.most}"
+                f"the greatest number of members must be {self.least} or more, as is the least, not {self.most}"
             )
 
 
