@@ -247,7 +247,7 @@ def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     for stray in report.strays:
         where = f"where {', '.join(stray.presets)} places it" if stray.presets else "where no preset places it"
         lines.append(
-            f"  misplaced: partition {stray.partition}, key {stray.key!r}, {_number_of(stray.records, 'record')}: {where}; "
-            f"{report.preset} places it on {stray.expected}"
+            f"  misplaced: partition {stray.partition}, key {stray.key!r}, {_number_of(stray.records, 'record')}: "
+            f"{where}; {report.preset} places it on {stray.expected}"
         )
     return "\n".join(lines)

@@ -259,11 +259,12 @@ def whole(least: int, most: int | None = None) -> Callable[[Any], int]:
     """An int within bounds."""
 
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise ValueError
-        if most is not None and value > most:
+        given = int(value)
+        if given < least or (most is not None and given > most):
             raise ValueError
-        return int(value)
+        return given
 
     return check
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -74,29 +75,31 @@ def audit(placements: Iterable[PlacedKey], n: int, *, strays: int = 100) -> Audi
     [Stray(partition=3, key=b'c', records=1, expected=10, presets=('librdkafka',))]
     """
     check_count(n)
-    found = Counter(placements)
-    if not found:
+    of_places = Counter(placements)
+    if not of_places:
         raise ConfigError("found no records with a key, so the hash can't be identified")
     agrees = {name: _agreement(name, n) for name in FAMILIES}
     of_keys: Counter[bytes] = Counter()
-    for (_, key), count in found.items():
+    for (_, key), count in of_places.items():
         of_keys[key] += count
+    shares = {place: count / of_keys[place[1]] for place, count in of_places.items()}
     agreement = {
-        name: sum(count / of_keys[place[1]] for place, count in found.items() if agree(*place)) / len(of_keys)
+        name: min(1.0, math.fsum(share for place, share in shares.items() if agree(*place)) / len(of_keys))
         for name, agree in agrees.items()
     }
     best = max(agreement.values())
     first, *others = (name for name, share in agreement.items() if share == best)
     named = best >= NAMED_FROM and n > 1 and all(_alike(first, other, n) for other in others)
     preset = first if named else None
-    astray = [] if preset is None else [place for place in found if not agrees[preset](*place)]
+    astray = [] if preset is None else [place for place in of_places if not agrees[preset](*place)]
     places = {place: tuple(name for name, agree in agrees.items() if agree(*place)) for place in astray}
     listed = [
-        Stray(*place, found[place], preset_named(first).place(place[1], n), places[place]) for place in astray[:strays]
+        Stray(*place, of_places[place], preset_named(first).place(place[1], n), places[place])
+        for place in astray[:strays]
     ]
     counts = Counter(name for presets in places.values() for name in presets)
     elsewhere = dict(sorted(counts.items(), key=lambda pair: -pair[1]))
-    records = sum(found[place] for place in astray)
+    records = sum(of_places[place] for place in astray)
     alike = tuple(others) if named else ()
     return Audit(n, len(of_keys), agreement, preset, alike, listed, len(astray), records, elsewhere)
 

@@ -198,7 +198,8 @@ def outputs_before_commits(record: GroupRecord, run: RunRecord, findings: Findin
         worst = max(those, key=lambda dated: dated.early_ms)
         message = (
             f"{len(those)} record(s) of {named(tp)} were committed before the broker had their output: offset "
-            f"{_offsets([dated.sent for dated in those])}; by up to {worst.early_ms} ms (offset {worst.sent.body.offset})"
+            f"{_offsets([dated.sent for dated in those])}; by up to {worst.early_ms} ms "
+            f"(offset {worst.sent.body.offset})"
         )
         findings.broken("X3", message, worst.committed, worst.output)
 

@@ -189,8 +189,8 @@ def test_audit_command_on_a_real_topic(kafka_broker, kafka_topic):
     right = partition_for_key(b"by hand", 7, "sarama")
     whose = [name for name in FAMILIES if partition_for_key(b"by hand", 7, name) == stray]
     assert found.stdout.splitlines()[-1] == (
-        f"  misplaced: partition {stray}, key b'by hand', 1 record: where {', '.join(whose) or 'no preset'} places it; sarama "
-        f"places it on {right}"
+        f"  misplaced: partition {stray}, key b'by hand', 1 record: where {', '.join(whose) or 'no preset'} places it; "
+        f"sarama places it on {right}"
     )
     told = command("audit", topic, "--bootstrap", kafka_broker.bootstrap, "--json")
     answer = answered("keys-audit", told, 1)
