@@ -61,7 +61,8 @@ class Verdict:
         broken = {violation.law for violation in self.violations}
         successes = sum(1 for law, times in self.checked.items() if times and law not in broken)
         idle = len(LAWS) - successes - len(broken)
-        failed = f"{len(broken)} {'law is' if len(broken) == 1 else 'laws are'} broken, " if broken else ""
+        part = "by a part of the history " if self.value is None else ""
+        failed = f"{part}{len(broken)} {'law is' if len(broken) == 1 else 'laws are'} broken, " if broken else ""
         return f"{failed}{successes} of {len(LAWS)} laws held, {idle} had nothing to judge"
 
     @property

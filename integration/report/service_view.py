@@ -154,6 +154,11 @@ def stop_lines(row: Row) -> Iterator[str]:
             "rebalance at their next heartbeat (heartbeat.interval.ms), or once they have worked on what they polled; "
             "a static member (group.instance.id) that is back within its session causes no rebalance"
         )
+    if row.planned_duplicates:
+        yield (
+            f"{row.planned_duplicates:,} records were read again after a planned change, without a kill: commit what is "
+            "done as partitions are revoked, and before the consumer is closed"
+        )
     if row.returned and "cooperative" not in row.assignor:
         yield (
             f"{row.returned:,} times a process gave up a partition and got it back: with cooperative-sticky it gives "

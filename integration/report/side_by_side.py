@@ -40,6 +40,7 @@ class Row(NamedTuple):
     needless: int | None  # needless moves; None if a step doesn't tell them
     returned: int  # needless revokes: partitions that their member gave up and got back
     duplicates: int | None  # records read twice; None: what a process reads was not seen
+    planned_duplicates: int | None  # of these, those of steps of the running group without a kill
 
 
 def row_of(group: Judged) -> Row:
@@ -65,6 +66,7 @@ def row_of(group: Judged) -> Row:
         None if None in needless else sum(needless),
         sum(step["returned"] for step in running),
         None if None in again else sum(again),
+        None if None in again else sum(step["duplicates"] for step in planned),
     )
 
 

@@ -21,7 +21,7 @@ modules may use, and the words of the code that often stand in it and seldom els
 of a line, and it has the file. [The design](design.md) has the folders and why they are cut so. This page is made from
 the code: `python -m tests.support.file_map`.
 """
-LINES_PER_WORD, FEWEST_WORDS, MOST_WORDS = 8, 4, 50
+LINES_PER_WORD, FEWEST_WORDS, MOST_WORDS = 5, 4, 80
 """A long file needs more words by which its lines are recognised."""
 
 
@@ -57,7 +57,7 @@ def _sections() -> Iterator[str]:
 def _identifiers(path: Path) -> Iterator[str]:
     """Names and attributes in a file's code, each as often as it stands there; not Python's own."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None)
+        name = next(filter(None, (getattr(node, field, None) for field in ("id", "attr", "arg", "name"))), None)
         if isinstance(name, str) and len(name) > 3 and not hasattr(builtins, name) and not name.startswith("__"):
             yield name.strip("_")
 

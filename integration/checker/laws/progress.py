@@ -257,8 +257,10 @@ def asked_to_end(record: GroupRecord, findings: Findings) -> None:
             continue
         asked = (process in leavers or not code) if event.body.asked is None else event.body.asked
         if asked and code == -SIGKILL:
+            told_ns = event.body.asked_ns
+            late = "" if told_ns is None else f" {(event.mono_ns - told_ns) / MS / 1000:.0f} s after it was told to end"
             findings.unknown.append(
-                f"E1: {event.member} did not end in time and was killed, so its last events are missing"
+                f"E1: {event.member} did not end in time and was killed{late}, so its last events are missing"
             )
         elif not asked:
             errors = [e for e in record.events.of(ErrorBody) if (e.member, e.incarnation) == process]

@@ -18,10 +18,12 @@ def advice(rebalances: Sequence[Rebalance]) -> list[str]:
     causes = [cause for rebalance in rebalances for cause in rebalance.causes]
     restarts = [cause for cause in causes if cause.kind == "restarted" and not cause.instance_id]
     if restarts:
+        away_ms = max(cause.away_ms or 0 for cause in restarts)
+        after = f", back after up to {away_ms / 1000:.1f} s" if away_ms else ""
         sentences.append(
-            f"{many(len(restarts), 'restart')} of {_counted(restarts)}: with group.instance.id set, a new process "
-            "that is back within its session timeout causes no rebalance. (If a process lived on, it had exceeded "
-            "max.poll.interval.ms, or its session expired.)"
+            f"{many(len(restarts), 'restart')} of {_counted(restarts)}{after}: with group.instance.id set, and a "
+            "session.timeout.ms above the time that it takes, a restart causes no rebalance. (If a process lived on, "
+            "it had exceeded max.poll.interval.ms, or its session expired.)"
         )
     if returned := [cause for cause in causes if cause.kind == "returned" and cause.away_ms is not None]:
         sentences.append(

@@ -215,7 +215,7 @@ def test_a_kept_run_is_one_of_a_service_if_its_events_say_so() -> None:
     assert view.sent == 2
 
 
-ROW = Row("range", "t", True, 0.0, 999.0, {}, None, 3, 3, 4, 4, 0, 0, 0)
+ROW = Row("range", "t", True, 0.0, 999.0, {}, None, 3, 3, 4, 4, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,8 @@ ROW = Row("range", "t", True, 0.0, 999.0, {}, None, 3, 3, 4, 4, 0, 0, 0)
         (ROW, []),
         (ROW._replace(killed_ms=45_040.0), ["after a kill a partition had no owner for up to 45.0 s"]),
         (ROW._replace(stop_ms=1000.0), ["in a planned change a partition had no owner for up to 1.0 s"]),
+        (ROW._replace(planned_duplicates=61), ["61 records were read again after a planned change, without a kill"]),
+        (ROW._replace(planned_duplicates=None), []),
         (ROW._replace(returned=9), ["9 times a process gave up a partition and got it back"]),
         (ROW._replace(returned=9, assignor="cooperative-sticky"), []),
     ],

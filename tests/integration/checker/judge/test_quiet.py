@@ -163,11 +163,16 @@ def test_each_member_of_a_kip_848_group_reaches_its_epoch_itself(reached: tuple[
     assert laws(story) == broken
 
 
-def test_a_process_that_was_asked_to_end_and_had_to_be_killed_may_have_told_more() -> None:
+@pytest.mark.parametrize(("after_s", "late"), [(None, ""), (15, " 15 s after it was told to end")])
+def test_a_process_that_was_asked_to_end_and_had_to_be_killed_may_have_told_more(
+    after_s: int | None, late: str
+) -> None:
     story = told.two()
-    story.tell("exit", member="b", code=-9, signal="SIGKILL", asked=True)
+    exit_ = story.tell("exit", member="b", code=-9, signal="SIGKILL", asked=True)
+    if after_s is not None:
+        story.change("exit", lambda data: data.update(asked_ns=exit_.mono_ns - after_s * 1_000_000_000))
 
-    words = "E1: b did not end in time and was killed, so its last events are missing"
+    words = f"E1: b did not end in time and was killed{late}, so its last events are missing"
     assert words in check(story.history).unknown
 
 
