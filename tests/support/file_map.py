@@ -21,7 +21,7 @@ modules may use, and the words of the code that often stand in it and seldom els
 of a line, and it has the file. [The design](design.md) has the folders and why they are cut so. This page is made from
 the code: `python -m tests.support.file_map`.
 """
-LINES_PER_WORD, FEWEST_WORDS, MOST_WORDS = 4, 4, 100
+LINES_PER_WORD, FEWEST_WORDS, MOST_WORDS = 5, 4, 80
 """A long file needs more words by which its lines are recognised."""
 
 
