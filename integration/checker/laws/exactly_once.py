@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -156,11 +156,11 @@ def no_zombies(record: GroupRecord, run: RunRecord, findings: Findings) -> None:
         findings.broken("X2", message, by.event, begin, done.get((process, number)), *shown)
 
 
-class Dated(NamedTuple):
+class Early(NamedTuple):
     """A record, the first commit beyond it that the log has, without a transaction, and its first output.
 
     `early_ms` is how long the commit came before the output, by the brokers' clock, less what outputs show that it
-    fell; negative: after it.
+    fell.
     """
 
     sent: Event[AckBody]
@@ -188,62 +188,75 @@ def outputs_before_commits(record: GroupRecord, run: RunRecord, findings: Findin
     if any(output.body.appended_ms is None for output in outputs):
         findings.not_judged("X3", "its brokers did not date its outputs")
         return
-    inputs = [ack for ack in run.acks if ack.body.tp not in run.truncated]
-    early: dict[TopicPartition, list[Dated]] = defaultdict(list)
-    for dated in committed_and_output(inputs, outputs, record.events):
-        findings.judged("X3")
-        if dated.early_ms > 0:
-            early[dated.sent.body.tp].append(dated)
-    for tp, those in sorted(early.items()):
-        worst = max(those, key=lambda dated: dated.early_ms)
+    inputs = [ack for ack in run.acks if ack.body.tp not in run.truncated] if run.truncated else run.acks
+    compared, early = committed_first(inputs, outputs, record.events)
+    if compared:
+        findings.judged("X3", compared)
+    of_partitions: dict[TopicPartition, list[Early]] = defaultdict(list)
+    for one in early:
+        of_partitions[one.sent.body.tp].append(one)
+    for tp, those in sorted(of_partitions.items()):
+        worst = max(those, key=lambda one: one.early_ms)
         message = (
             f"{len(those)} record(s) of {named(tp)} were committed before the broker had their output: offset "
-            f"{_offsets([dated.sent for dated in those])}; by up to {worst.early_ms} ms "
+            f"{_offsets([one.sent for one in those])}; by up to {worst.early_ms} ms "
             f"(offset {worst.sent.body.offset})"
         )
         findings.broken("X3", message, worst.committed, worst.output)
 
 
-def committed_and_output(
+def committed_first(
     inputs: Iterable[Event[AckBody]], outputs: Iterable[Event[ReadBackBody]], events: EventsByKind
-) -> Iterator[Dated]:
-    """Those of these records that have an output and a commit of the group's without a transaction.
+) -> tuple[int, list[Early]]:
+    """How many of these records have an output and a commit without a transaction, and those whose commit came first.
 
     Each output is dated by its broker.
     """
     in_transaction = {
-        (row.tp, row.offset)
+        (row.topic, row.partition, row.offset)
         for event in events.of(CommitBeginBody)
         if event.body.transaction is not None
         for row in event.body.offsets
     }
-    steps: dict[TopicPartition, list[Event[OffsetCommittedBody]]] = defaultdict(list)  # each further than the last
+    ends: dict[tuple[str, int], list[int]] = defaultdict(list)  # offsets, each further than the one before
+    steps: dict[tuple[str, int], list[Event[OffsetCommittedBody]]] = defaultdict(list)  # their commits
     for committed in sorted(events.of(OffsetCommittedBody), key=lambda e: e.seq):
-        tp, offset = committed.body.tp, committed.body.offset
-        if (tp, offset) not in in_transaction and (not steps[tp] or offset > steps[tp][-1].body.offset):
-            steps[tp].append(committed)
-    outputs = [*outputs]
-    fell_ms = _fall_ms(outputs)
-    firsts: dict[str | None, Event[ReadBackBody]] = {}
-    for output in sorted(outputs, key=lambda e: (e.body.appended_ms or 0, e.body.offset)):
-        firsts.setdefault(output.body.value_id, output)
+        commit = committed.body
+        place, offset = (commit.topic, commit.partition), commit.offset
+        if (*place, offset) not in in_transaction and (not ends[place] or offset > ends[place][-1]):
+            ends[place].append(offset)
+            steps[place].append(committed)
+    firsts: dict[str | None, tuple[int, int, Event[ReadBackBody]]] = {}
+    places: list[tuple[str, int, int, int]] = []
+    for output in outputs:
+        seen = output.body
+        ms, offset = seen.appended_ms or 0, seen.offset
+        places.append((seen.topic, seen.partition, offset, ms))
+        kept = firsts.get(seen.value_id)
+        if kept is None or (ms, offset) < kept[:2]:
+            firsts[seen.value_id] = ms, offset, output
+    fell_ms = _fall_ms(places)
+    compared, early = 0, []
     for sent in inputs:
-        further = steps[sent.body.tp]
-        at = bisect_right(further, sent.body.offset, key=lambda e: e.body.offset)
-        first = firsts.get(sent.body.value_id)
-        if first is not None and at < len(further):
-            early_ms = (first.body.appended_ms or 0) - further[at].ts_ns // MS
-            yield Dated(sent, further[at], first, early_ms - fell_ms)
+        ack = sent.body
+        first = firsts.get(ack.value_id)
+        further = ends.get((ack.topic, ack.partition), ())
+        if first is not None and (at := bisect_right(further, ack.offset)) < len(further):
+            compared += 1
+            committed = steps[ack.topic, ack.partition][at]
+            if (early_ms := first[0] - committed.ts_ns // MS - fell_ms) > 0:
+                early.append(Early(sent, committed, first[2], early_ms))
+    return compared, early
 
 
-def _fall_ms(outputs: Iterable[Event[ReadBackBody]]) -> int:
-    """By how much the brokers' clock fell at most, as outputs that follow each other in a partition show."""
-    latest: dict[TopicPartition, int] = {}
-    fall_ms = 0
-    for output in sorted(outputs, key=lambda e: (e.body.tp, e.body.offset)):
-        ms = output.body.appended_ms or 0
-        fall_ms = max(fall_ms, latest.get(output.body.tp, ms) - ms)
-        latest[output.body.tp] = max(latest.get(output.body.tp, ms), ms)
+def _fall_ms(places: Iterable[tuple[str, int, int, int]]) -> int:
+    """By how much the brokers' clock fell at most, by outputs (topic, partition, offset, ms) that follow each other."""
+    latest_ms = fall_ms = 0
+    last: tuple[str, int] | None = None
+    for topic, partition, _, ms in sorted(places):
+        latest_ms = max(latest_ms, ms) if last == (topic, partition) else ms
+        last = topic, partition
+        fall_ms = max(fall_ms, latest_ms - ms)
     return fall_ms
 
 

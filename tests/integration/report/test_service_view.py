@@ -149,6 +149,11 @@ def test_a_record_that_was_committed_before_its_output_came_is_counted() -> None
     assert ("committed before their output", "2") in list(view.figures())
 
 
+def test_outputs_in_different_partitions_do_not_show_that_the_brokers_clock_fell() -> None:
+    assert with_outputs((0, 0, 0, 500), (1, 1, 0, 100), commits=((1, 499), (2, 99))).committed_first == 2
+    assert with_outputs((0, 0, 0, 500), (1, 0, 1, 100), commits=((1, 499), (2, 99))).committed_first == 0
+
+
 def test_offsets_of_a_transaction_may_be_in_the_log_before_its_outputs() -> None:
     events = [
         event("start", "m1", config={"output": "done"}),
