@@ -45,6 +45,22 @@ def test_a_broken_law_is_found_with_its_witnesses(law: str, build: Callable[[], 
         assert violation.message
 
 
+@pytest.mark.parametrize("refused_commit", [True, False])
+def test_a_round_too_many_is_told_with_the_commit_that_was_refused_meanwhile(refused_commit: bool) -> None:
+    """aiokafka's member joins again then."""
+    story = Story().start("a", "b", "c").round().records(7).consume().stop("c").round(stable=False)
+    if refused_commit:
+        offsets = [{"topic": "t", "partition": 0, "offset": 1}]
+        story.tell("commit_begin", "member", "a", offsets=offsets)
+        story.tell("commit_fail", "member", "a", offsets=offsets, error="IllegalGenerationError")
+
+    verdict = check(story.round().history)
+    message = "one stop took 2 generations, 1 are enough: 2, 3"
+    assert broken(verdict)["R5"] == message + ("; meanwhile a commit of a was refused" if refused_commit else "")
+    witnesses = [w.kind for violation in verdict.violations if violation.law == "R5" for w in violation.witnesses]
+    assert ("commit_fail" in witnesses) is refused_commit
+
+
 def ended_as_asked() -> Story:
     """b's ``exit`` is all that tells of its end."""
     story = Story("sticky").start("a", "b", "c").round()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kafka_assignors.history.coordinator_log import GroupCommitted
 from kafka_assignors.history.generations import Logged
 from kafka_assignors.history.rebalances import Rebalance, rebalances
@@ -129,11 +131,46 @@ def test_a_member_with_an_instance_id_is_not_told_to_set_one() -> None:
     assert not any("instance" in line for line in advice(rebalances(begins.log)))
 
 
+def test_a_member_has_one_name_in_all_generations() -> None:
+    """b and c have the same client id, and each of them is alone with it in a generation."""
+    story = LogStory().given({"a": [0], "b": [1, 2]}, ids={"b": "app-11111111-2"}).wait(60)
+    story.given({"a": [0], "b": [1], "c": [2]}, ids={"b": "app-11111111-2", "c": "app-33333333-4"}).wait(60)
+    story.given({"a": [0], "c": [1, 2]}, ids={"c": "app-33333333-4"})
+    story.records[:] = map(named_app, story.records)
+
+    [first, second, third] = rebalances(story.log)
+    assert [(cause.kind, cause.who) for cause in second.causes] == [("joined", "app-33333333")]
+    assert [(cause.kind, cause.who) for cause in third.causes] == [("left or expired", "app-11111111")]
+    assert (first.leader, third.leader) == ("a", "a")
+
+
+@pytest.mark.parametrize(("told_subscriptions", "count"), [(True, 3), (False, 2)])
+def test_a_second_round_is_part_of_a_rebalance_though_no_claims_are_recorded(
+    told_subscriptions: bool, count: int
+) -> None:
+    """As of librdkafka's members, which record no subscription; members that tell one, and claim nothing, are eager."""
+    story = LogStory().given({"a": [0, 1]}).wait(60).given({"a": [0], "b": []}).given({"a": [0], "b": [1]})
+    if not told_subscriptions:
+        for n, record in enumerate(story.records):
+            assert isinstance(record.value, GroupCommitted)
+            members = tuple(replace(member, subscription=b"") for member in record.value.members)
+            story.records[n] = replace(record, value=replace(record.value, members=members))
+
+    assert len(rebalances(story.log)) == count
+
+
 def test_advice_names_three_and_says_how_many_more() -> None:
     owned = {name: [n] for n, name in enumerate("abcd")}
     story = LogStory().given(owned).wait(60).given(owned, ids={name: f"{name}-1" for name in "abcd"})
     [line] = [line for line in advice(rebalances(story.log)) if "restarts" in line]
     assert line.startswith("4 restarts of a, b, c and 1 more: ")
+
+
+def test_a_restart_is_advised_by_the_time_that_it_takes() -> None:
+    owned = {"a": [0], "b": [1]}
+    story = LogStory().given(owned).wait(60).given({"a": [0, 1]}).wait(12.6).given(owned, ids={"b": "b-1"})
+    [line] = [line for line in advice(rebalances(story.log)) if "restart" in line]
+    assert line.startswith("1 restart of b, back after up to 12.6 s: with group.instance.id set, and a session.timeout")
 
 
 def test_a_static_member_that_comes_back_is_no_restart() -> None:
