@@ -188,7 +188,13 @@ def test_drawn_groups_are_placed_alike(name, options, both):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "goals", "flows"),
-    [("W3", GOALS[0], 1), ("W4", GOALS[0], 1), ("W6", GOALS[0], 10), ("W3", GOALS[2], 2), ("W5", GOALS[2], 1)],
+    [
+        ("W3", GOALS[0], 1),
+        pytest.param("W4", GOALS[0], 1, marks=pytest.mark.release("W3 is placed by one flow of fewer edges")),
+        ("W6", GOALS[0], 10),
+        ("W3", GOALS[2], 2),
+        ("W5", GOALS[2], 1),
+    ],
     ids=str,
 )
 def test_the_groups_of_the_benchmarks_are_placed_alike(workload, goals, flows, both):

@@ -104,7 +104,14 @@ MANIFESTS: dict[str, tuple[Put, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("put", "cause"), MANIFESTS.values(), ids=MANIFESTS)
+@pytest.mark.parametrize(
+    ("put", "cause"),
+    [
+        pytest.param(*case, marks=pytest.mark.release("a history file is so above, and opened alike"), id=what)
+        if what in FILES else pytest.param(*case, id=what)
+        for what, case in MANIFESTS.items()
+    ],
+)  # fmt: skip
 def test_whatever_the_manifest_is_the_verdict_is_unknown_soon(put: Put, cause: str, tmp_path: Path) -> None:
     (kept(tmp_path) / manifest.NAME).unlink()
     put(tmp_path / manifest.NAME)
