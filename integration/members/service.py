@@ -110,7 +110,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Asking:
-    """How a person asks for a service, for messages."""
+    """The words of messages: how a person asks for a service."""
 
     command: str  # what has the command
     variable: str  # what sets a variable; ``…`` stands for its value

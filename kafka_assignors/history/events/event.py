@@ -100,7 +100,7 @@ class Event(Generic[B_co]):
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """Decode one line. Raises ValueError if it is no JSON, and as `from_row`."""
+        """Decode one line. Raises ValueError if it is no JSON, and what `from_row` raises."""
         return cls.from_row(json.loads(line))
 
     @classmethod
