@@ -11,7 +11,7 @@ import typer
 from kafka_assignors.connection import Connection, partition_count
 from kafka_assignors.errors import ConfigError
 from kafka_assignors.frame import NO, YES, Common, command
-from kafka_assignors.output import printable_lines
+from kafka_assignors.output import many, printable_lines
 
 from .core.audit import FAMILIES, Audit, audit, growth
 from .core.keys.defaults import DEFAULTS, placed_by_default
@@ -213,11 +213,7 @@ def _sampled(topic: str, sample: Sample, most: int) -> str:
 def _misplaced(report: Audit) -> str:
     if not report.stray_count:
         return "0 misplaced"
-    return f"{_number_of(report.stray_count, 'key')} misplaced, with {_number_of(report.stray_records, 'record')}"
-
-
-def _number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{many(report.stray_count, 'key')} misplaced, with {many(report.stray_records, 'record')}"
 
 
 def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
@@ -247,7 +243,7 @@ def _text(topic: str, report: Audit, sample: Sample, most: int) -> str:
     for stray in report.strays:
         where = f"where {', '.join(stray.presets)} places it" if stray.presets else "where no preset places it"
         lines.append(
-            f"  misplaced: partition {stray.partition}, key {stray.key!r}, {_number_of(stray.records, 'record')}: "
+            f"  misplaced: partition {stray.partition}, key {stray.key!r}, {many(stray.records, 'record')}: "
             f"{where}; {report.preset} places it on {stray.expected}"
         )
     return "\n".join(lines)
