@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from kafka_assignors.output import many
+
 from ..checker import Verdict
 
 
@@ -87,9 +89,9 @@ def result_words(groups: Sequence[Judged], verdicts: Sequence[Verdict] = ()) -> 
     every = [*{id(verdict): verdict for verdict in (*(group.verdict for group in groups), *verdicts)}.values()]
     phrases = [
         _count(
-            every, ("C3", "K1", "X1"), "lost", "records lost, doubled, or on another partition, in {} places", "loss"
+            every, ("C3", "K1", "X1"), "lost", "records lost, doubled, or on another partition, in ", "place", "loss"
         ),
-        _count(every, ("O1", "O2"), "double owners", "{} double owners", "owners"),
+        _count(every, ("O1", "O2"), "double owners", "", "double owner", "owners"),
     ]
     rows = compared(groups)
     if rows:
@@ -119,10 +121,10 @@ def reasons(groups: Sequence[Judged], records: Verdict | None = None, others: Se
 
 
 def _count(
-    verdicts: Sequence[Verdict], laws: Sequence[str], none: str, some: str, what: str
+    verdicts: Sequence[Verdict], laws: Sequence[str], none: str, some: str, noun: str, what: str
 ) -> tuple[bool | None, str]:
     broken = sum(violation.law in laws for verdict in verdicts for violation in verdict.violations)
     if broken:
-        return False, some.format(broken)
+        return False, some + many(broken, noun)
     judged = any(verdict.checked.get(law) for verdict in verdicts for law in laws)
     return (True, f"0 {none}") if judged else (None, f"{what} not judged")

@@ -70,7 +70,7 @@ def test_a_record_without_an_output_counts_as_lost() -> None:
     lossy = replace(group, verdict=replace(group.verdict, value=False, violations=(missing,)))
 
     assert result_words([group])[0][1] == "0 lost"
-    assert result_words([lossy])[0] == (False, "records lost, doubled, or on another partition, in 1 places")
+    assert result_words([lossy])[0] == (False, "records lost, doubled, or on another partition, in 1 place")
 
 
 def test_the_time_without_an_owner_is_the_first_column() -> None:

@@ -169,6 +169,8 @@ def _may_have_begun(record: GroupRecord, adoption: Event[GenerationBody], event:
     if any(from_ns <= other.mono_ns <= event.mono_ns and other is not event for other in asked):
         return True
     members = record.present(generation)
+    if members - record.starts.keys():
+        return True  # nobody tells of their leave
     stops = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(StopBody)}
     ends = {(e.member, e.incarnation): e.mono_ns for e in record.events.of(ExitBody)} | stops
     for process, start in record.starts.items():

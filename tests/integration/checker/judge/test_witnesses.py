@@ -119,6 +119,8 @@ WENT_ON: dict[str, tuple[bool, Callable[[Story], object]]] = {
     "a topic grew": (True, lambda story: story.tell(
         "admin_change", change="add_partitions", target="t", topics={**story.topics, "t": 5})),
     "another one had ended": (False, lambda story: None),
+    "a member tells nothing": (True, lambda story: story.events.__setitem__(
+        slice(None), [e for e in story.events if e.member != "a"])),
 }  # fmt: skip
 """What happened before b lost its partitions -> whether the group may have gone on; no generation is in the log."""
 
